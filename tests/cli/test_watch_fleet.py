@@ -6,8 +6,10 @@ import contextlib
 import itertools
 import signal
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 from urllib.parse import urlsplit
 
 import pytest
@@ -52,6 +54,29 @@ class Watched:
             self._reader.close()
 
 
+class Printed:
+    """What a running process prints, as it comes."""
+
+    def __init__(self, stream: IO[str] | None) -> None:
+        assert stream is not None
+        self._lines: list[str] = []
+        self._reader = threading.Thread(target=self._read, args=(stream,), daemon=True)
+        self._reader.start()
+
+    def _read(self, stream: IO[str]) -> None:
+        for line in stream:
+            self._lines.append(line)
+
+    @property
+    def text(self) -> str:
+        return "".join(self._lines)
+
+    def whole(self) -> str:
+        """All of it, after the end of the process."""
+        self._reader.join(timeout=60)
+        return self.text
+
+
 def seen_late(recording: Path, *, replica: int) -> set[str]:
     """The state of a server that was not read for seconds, as on a machine that is busy with something else."""
     with contextlib.closing(RecordingReader.open(recording)) as reader:
@@ -77,6 +102,7 @@ def test_a_killed_a_full_and_a_restarted_server_are_named_and_no_other(servetop:
     with simulators(Servetop(tmp_path / "simulators"), 4) as (processes, urls), contextlib.ExitStack() as stack:
         servers = [f"{name}={url}" for name, url in zip(names, urls, strict=True)]
         watch = stack.enter_context(servetop.started("watch", *servers, "--headless", "--record", str(recording)))
+        printed = Printed(watch.stderr)
         watched = Watched(recording)
         stack.callback(watched.close)
         wait_for(lambda: {watched.kind(name) for name in names} == {ReplicaClass.IDLE}, seconds=90, what="all idle")
@@ -85,6 +111,7 @@ def test_a_killed_a_full_and_a_restarted_server_are_named_and_no_other(servetop:
         load = ("--num-prompts", "400", "--request-rate", "inf", "--input-len", "64", "--output-len", "400", "--json")
         full = stack.enter_context(Servetop(tmp_path / "load").started("--url", urls[2], *load))
         wait_for(lambda: watched.kind("full") is ReplicaClass.SATURATED, seconds=90, what="the one that is full")
+        wait_for(lambda: "full: batch-bound" in printed.text, seconds=60, what="the line about the full one")
         processes[3].terminate()
         processes[3].wait(timeout=60)
         again = ("serve", "--max-num-seqs", "8", "--port", str(urlsplit(urls[3]).port))
@@ -93,7 +120,9 @@ def test_a_killed_a_full_and_a_restarted_server_are_named_and_no_other(servetop:
         rows = watched.rows()
         for process in (full, watch):
             process.send_signal(signal.SIGINT)
-        out, err = watch.communicate(timeout=120)
+        watch.wait(timeout=120)
+        assert watch.stdout is not None
+        out, err = watch.stdout.read(), printed.whole()
         full.communicate(timeout=120)
         second.terminate()
         second.communicate(timeout=120)
@@ -104,7 +133,6 @@ def test_a_killed_a_full_and_a_restarted_server_are_named_and_no_other(servetop:
     assert watched.states["restarted"] <= {*CALM, "no response", "no metrics"}
     assert "killed: " in err
     assert "stopped responding" in err
-    assert "full: batch-bound" in err
     assert "now with max_num_seqs 8 instead of 4" in err
     assert "calm" not in "".join(line for line in err.splitlines() if "warning" in line)
     assert "restarted: 1 × restarted; max_num_seqs 8 instead of 4" in out

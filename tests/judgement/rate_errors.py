@@ -29,7 +29,7 @@ TABLE = Path(__file__).with_name("rate_errors.jsonl")
 """One run per line."""
 FACTORS = Path(rate_factors.__file__)
 MARK = "<!-- make judge-rates -->"
-RUNS = {"kv": 8, "batch": 8, "rate": 8, "ramp": 10, "wide": 8, "bursty": 48, "near-capacity": 10}
+RUNS = {"kv": 8, "batch": 8, "rate": 8, "ramp": 10, "wide": 8, "bursty": 64, "near-capacity": 10}
 """Scenarios of each seed, with overloads by the engine's own limits; few with bursty arrivals give an estimate."""
 SETTING, CHECKING = (21, 22, 23), (24, 25, 26)
 """Seeds whose runs set the factors, and seeds whose runs are not used for them."""

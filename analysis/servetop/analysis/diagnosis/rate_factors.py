@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from servetop.analysis.diagnosis.rate_interval import Factors
 
 SUSTAINABLE: Mapping[str, Factors] = {
-    "work known within 5 %": (0.9, 1.1),
-    "work less known": (0.8, 1.19),
-    "bursty arrivals": (0.7, 1.26),
+    "work known within 5 %": (0.9, 1.09),
+    "work less known": (0.8, 1.13),
+    "bursty arrivals": (0.8, 1.26),
 }
 
 KNEE: Mapping[str, Factors] = {
     "work known within 5 %": (0.95, 1.09),
     "work less known": (0.87, 1.2),
-    "bursty arrivals": (0.89, 1.12),
+    "bursty arrivals": (0.9, 1.12),
 }
