@@ -36,7 +36,18 @@ EVEN = 100.0
 START_SECONDS = 240.0
 MODEL = VLLM / "tiny-llama"
 SETTINGS = (
-    *("--load-format", "dummy", "--max-model-len", "256", "--block-size", "32", "--num-gpu-blocks-override", "256"),
+    *(
+        "--load-format",
+        "dummy",
+        "--dtype",
+        "float32",
+        "--max-model-len",
+        "256",
+        "--block-size",
+        "32",
+        "--num-gpu-blocks-override",
+        "256",
+    ),
     *("--max-num-seqs", "32", "--enforce-eager", "--no-enable-prefix-caching"),
 )
 QUIET = {"HF_HUB_OFFLINE": "1", "DO_NOT_TRACK": "1", "VLLM_NO_USAGE_STATS": "1", "VLLM_CPU_KVCACHE_SPACE": "1"}

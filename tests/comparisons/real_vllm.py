@@ -23,7 +23,16 @@ from tests.judgement.report_page import say
 HOME = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "servetop-integration" / "vllm"
 OFFLINE = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "VLLM_CPU_KVCACHE_SPACE": "1"}
 LOAD = ("--max-concurrency", "8", "--duration", "20", "--num-warmups", "16", "--input-len", "32", "--output-len", "64")
-ENGINE = ("--load-format", "dummy", "--max-model-len", "1024", "--enforce-eager", "--no-enable-prefix-caching")
+ENGINE = (
+    "--load-format",
+    "dummy",
+    "--dtype",
+    "float32",
+    "--max-model-len",
+    "1024",
+    "--enforce-eager",
+    "--no-enable-prefix-caching",
+)
 _GROUP = 3
 """Starts of each arm, where several are compared."""
 _UNJUDGED = 99
