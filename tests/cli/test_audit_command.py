@@ -50,10 +50,9 @@ def test_figures_of_a_client_stand_beside_those_of_the_server(servetop: Servetop
         assert 0 < found[name]["truth"] <= found[name]["client"]
     errors = {each["name"]: each for each in report["request_errors"]}
     assert errors.keys() == {"arrival", "ttft", "tpot", "e2el"}
-    assert errors["ttft"]["p50"] == pytest.approx(
-        found["mean_ttft_ms"]["client"] - found["mean_ttft_ms"]["truth"], abs=50
-    )
-    assert 0 <= errors["arrival"]["p50"] <= errors["ttft"]["p50"]
+    found_error = found["mean_ttft_ms"]["client"] - found["mean_ttft_ms"]["truth"]
+    assert errors["ttft"]["mean"] == pytest.approx(found_error, abs=0.01)  # means do not depend on the order
+    assert 0 <= errors["arrival"]["mean"] <= errors["ttft"]["mean"]
 
 
 def test_without_a_result_the_server_alone_is_printed(servetop: Servetop, tmp_path: Path) -> None:

@@ -90,7 +90,8 @@ def aiperf(load: Load, folder: Path) -> tuple[Sequence[str], Path]:
     lengths = ("--isl", str(INPUT), "--osl", str(OUTPUT), "--extra-inputs", f"min_tokens:{OUTPUT}")
     words = (
         str(home / "bin" / "aiperf"), "profile", "--url", "{url}", "--model", "{model}", "--tokenizer", _tokenizer(),
-        "--endpoint-type", "completions", "--streaming", "--ui", "none", "--use-server-token-count", "--extra-inputs", "ignore_eos:true",
+        "--endpoint-type", "completions", "--streaming", "--ui", "none", "--use-server-token-count",
+        "--extra-inputs", "ignore_eos:true",
         "--request-count", str(load.count), *kind, *lengths, "--output-artifact-dir", str(folder),
     )  # fmt: skip
     return words, folder / "profile_export.jsonl"

@@ -81,6 +81,7 @@ def test_a_rejected_request_failed_and_a_probe_is_another_one(client: httpx.Clie
     client.post("/flush_cache")
     (request,) = ended(log)
     assert (request.status, request.http_status, request.error) == (RequestStatus.ERROR, 400, "HTTP 400")
+    wait_for(lambda: len(log.others()) == 2, seconds=20, what="the end of the last request")
     assert log.others() == (
         ProbeRequests(method="GET", path="/v1/models", status=200, count=2),
         ProbeRequests(method="POST", path="/flush_cache", status=404, count=1),
