@@ -28,7 +28,7 @@ QUESTIONS = (
     ("Where is the engine's health check?", "health check succeeds", "engines.start"),
     ("What waits until the engine is ready?", "wait_until_ready", "engines.start"),
     ("What kills the engine if the run process dies?", "PDEATHSIG", "engines.process.watchdog"),
-    ("Where is an engine shut down gracefully?", "SIGKILL", "engines.process.engine_process"),
+    ("Where is an engine shut down gracefully?", "SIGTERM and SIGKILL", "engines.process.engine_process"),
     ("Where is the backoff when all requests fail?", "backoff", "workload.client.backoff"),
     ("Which exit codes exist?", "class ExitCode", "core.errors"),
     ("How does the simulator price one iteration?", "roofline", "simulator.model.cost"),

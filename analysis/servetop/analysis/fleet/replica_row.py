@@ -116,5 +116,10 @@ def class_of(
         return ReplicaClass.DEAD
     if restarted_for is not None and restarted_for < JUST_RESTARTED:
         return ReplicaClass.RESTARTED
+    return class_of_verdict(verdict, kv=kv)
+
+
+def class_of_verdict(verdict: Diagnosis, *, kv: float) -> ReplicaClass:
+    """Return what hurts by the metrics of a server alone."""
     kind = _CLASSES.get(verdict.bottleneck, ReplicaClass.UNKNOWN)
     return ReplicaClass.HOT if kind is ReplicaClass.SERVING and kv >= KV_HIGH else kind

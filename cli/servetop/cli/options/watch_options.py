@@ -72,6 +72,15 @@ class WatchOptions:
             parse=parse_seconds,
         ),
     ] = 10.0
+    on_episode: Annotated[
+        str,
+        watch_option(
+            "--on-episode",
+            "Run this when an overload or an outage of a server begins, and when it ends: no shell, 30 s at most; "
+            "SERVETOP_EPISODE_STATE, _KIND, _SERVER, _URL, _SINCE and _TEXT describe it.",
+            unit="CMD",
+        ),
+    ] = ""
     engine: ServerEngine = None
     model: Annotated[
         str | None,

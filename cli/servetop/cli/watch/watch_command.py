@@ -50,6 +50,7 @@ def watch_config(line: CommandLine[WatchOptions]) -> RunConfig:
     config = run_config(read_options(RunOptions, {**given, "url": (addresses[0].url,)}), ())
     workload = WorkloadConfig(headers=config.workload.headers, header_env=config.workload.header_env)
     check_thresholds(options, line.given)
+    check_command(options, line.given)
     watch = WatchConfig(
         duration=options.duration,
         hold=options.hold,
@@ -57,6 +58,7 @@ def watch_config(line: CommandLine[WatchOptions]) -> RunConfig:
         names=tuple(each.name for each in addresses) if several else (),
         file=None if file is None else str(file.absolute()),
         all_addresses=options.all_addresses,
+        on_episode=options.on_episode,
     )
     engine = dataclasses.replace(config.engine, more_urls=tuple(each.url for each in addresses[1:]))
     return dataclasses.replace(
@@ -76,6 +78,14 @@ def check_thresholds(options: WatchOptions, given: Mapping[str, object]) -> None
         parse_watch_threshold(text)
     if options.duration is not None and options.duration < options.hold:
         raise UsageError(f"--for {options.hold:g}s is longer than --duration {options.duration:g}s: shorten it")
+
+
+def check_command(options: WatchOptions, given: Mapping[str, object]) -> None:
+    """Raise UsageError for a command of `--on-episode` that cannot be run."""
+    if options.on_episode or "on_episode" in given:
+        from servetop.run.watch.episode_commands import command_words  # not needed by every start
+
+        command_words(options.on_episode)
 
 
 def listed_servers(texts: Sequence[str]) -> tuple[tuple[WatchedAddress, ...], Path | None]:

@@ -21,3 +21,5 @@ class WatchConfig:
     """The file that lists the servers, read again when it changes."""
     all_addresses: bool = False
     """Whether each address of a server's name is a server, resolved again from time to time."""
+    on_episode: str = ""
+    """The command that is run when an overload or an outage of a server begins, and when it ends; empty for none."""

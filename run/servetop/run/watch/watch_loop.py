@@ -25,6 +25,8 @@ from servetop.run.loop.engine_update import RecordedEngine
 from servetop.run.loop.tick_recorder import Alert, TickRecorder
 from servetop.run.outcome import Outcome, RunPhase
 from servetop.run.stop_requests import StopRequests
+from servetop.run.watch.episode_commands import EpisodeCommands, command_words
+from servetop.run.watch.episode_hook import EpisodeHook
 from servetop.run.watch.watched_fleet import WatchedFleet
 
 
@@ -91,6 +93,8 @@ class WatchLoop:
         self._silent_since: float | None = None
         self._retry_at = 0.0
         self._tick_index = start.first_tick
+        self._origin = start.anchor.wall_epoch_s
+        self._hook: EpisodeHook | None = None
         self._stopped = self._winding_down = False
 
     @property
@@ -122,6 +126,7 @@ class WatchLoop:
 
     async def _watch(self) -> None:
         """Record ticks until the end; EngineError if the first attempt to attach fails."""
+        self._hook = self._new_hook()
         self._attaching = asyncio.ensure_future(self._engine.start())
         while not self._is_over:
             await self._tick()
@@ -131,6 +136,17 @@ class WatchLoop:
                 await self._lose_server()
             elif self._silent_since is not None and self._clock.now() >= self._retry_at:
                 self._attaching = asyncio.ensure_future(self._engine.start())
+
+    def _new_hook(self) -> EpisodeHook | None:
+        """Begin to run the command of `--on-episode`, if there is one; UsageError if it cannot be run."""
+        if not self._settings.on_episode:
+            return None
+        words = command_words(self._settings.on_episode)
+        commands = EpisodeCommands(words, origin=self._origin, note=self._warn_of_command)
+        return EpisodeHook(self._recorder.path, commands, note=self._warn_of_command)
+
+    def _warn_of_command(self, text: str) -> None:
+        self.warn("on-episode", text=text)
 
     @property
     def _is_over(self) -> bool:
@@ -199,6 +215,8 @@ class WatchLoop:
         if self._attaching is not None:
             self._attaching.cancel()
             await asyncio.wait({self._attaching})
+        if self._hook is not None:
+            await self._hook.close()
         await self._engine.final_scrape()
         self.ticks.commit(None)
         await self._engine.close()

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from servetop.analysis.diagnosis.diagnosis import Bottleneck, Diagnosis
-from servetop.analysis.diagnosis.episode import EpisodeKind
+from servetop.analysis.diagnosis.episode import Episode, EpisodeKind
 from servetop.analysis.engine_gauges import kv_usage
 from servetop.analysis.exported.metric_values import metric_values, window_period
 from servetop.analysis.exported.scrape_history import ScrapeHistory
@@ -142,12 +142,7 @@ class JudgedReplica:
         """Return when the state began, as far as that is known."""
         if change is None or not change.state.responds:
             return math.nan if change is None else change.at
-        if verdict.bottleneck is Bottleneck.NO_METRICS and stats.engine is not None:
-            return stats.engine.scrape_end
-        if verdict.bottleneck not in _OVERLOADED:
-            return math.nan
-        active = [each for each in self.judged.episodes if each.kind in _OVERLOADS and each.is_active(stats.at)]
-        return min((each.begin for each in active), default=math.nan)
+        return since_when(verdict, stats, self.judged.episodes)
 
     def _forget_series(self, series: Sequence[SeriesScrape]) -> None:
         """Keep only the newest scrapes, with the names that they need."""
@@ -162,6 +157,16 @@ class JudgedReplica:
         self._recent = [first, *newest[1:]]
         self.scrapes = ScrapeHistory()
         self.scrapes.extend(self._recent)
+
+
+def since_when(verdict: Diagnosis, stats: LiveStats, episodes: Sequence[Episode]) -> float:
+    """Return when a server that responds came into its state, in seconds; NaN where that is not known."""
+    if verdict.bottleneck is Bottleneck.NO_METRICS and stats.engine is not None:
+        return stats.engine.scrape_end
+    if verdict.bottleneck not in _OVERLOADED:
+        return math.nan
+    active = [each for each in episodes if each.kind in _OVERLOADS and each.is_active(stats.at)]
+    return min((each.begin for each in active), default=math.nan)
 
 
 def _parsed_once() -> Callable[[ReplicaChange | None], EngineFacts | None]:
