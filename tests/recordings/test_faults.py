@@ -213,19 +213,21 @@ reader.close()
 
 
 @pytest.fixture
-def read_without_rights(tmp_path: Path) -> Callable[[Path], str]:
+def read_without_rights() -> Callable[[Path], str]:
     """Count the ticks of a recording as a user who may write neither the file nor its folder."""
 
     def read(path: Path) -> str:
-        inside = [each for each in tmp_path.parents if each.is_relative_to(tempfile.gettempdir())]
-        for folder in (tmp_path, *inside[:-1]):
-            folder.chmod(0o555 if folder == path.parent else 0o755)
         for file in path.parent.iterdir():
             file.chmod(0o644 if file.stat().st_mode & 0o400 else 0o000)
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": "/tmp"}
-        command = [sys.executable, "-c", READ_WITHOUT_RIGHTS, str(path)]
-        result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
-        path.parent.chmod(0o755)
+        with tempfile.TemporaryDirectory() as open_folder:  # pytest closes those of tmp_path to others
+            os.chmod(open_folder, 0o755)
+            folder = path.parent.rename(Path(open_folder) / "recordings")
+            folder.chmod(0o555)
+            command = [sys.executable, "-c", READ_WITHOUT_RIGHTS, str(folder / path.name)]
+            result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+            folder.chmod(0o755)
+            folder.rename(path.parent)
         return result.stdout.strip() or result.stderr
 
     return read
