@@ -62,6 +62,16 @@ def test_queries_match_words_in_any_order_and_case() -> None:
     assert not matches(path, None, "llama")
 
 
+def test_a_watch_is_marked_and_has_no_requests_of_its_own() -> None:
+    path = Path("/tmp/replicas.servetop")
+    info = RecordingInfo(path=path, started=NOON, state=RecordingState.FINISHED, duration=112.0, watch=True)
+    rows = draw_recordings([path], {path: RecordingPreview(info=info)}, cursor=0, top=0, size=(160, 5))
+    head, row = Lines(rows).plain.split("\n")
+    place = head.index("requests") + len("requests")
+    assert row[:place].endswith("  watch")
+    assert row[place : head.index("peak tok/s") + len("peak tok/s")].split() == ["–"]
+
+
 def listed(width: int, results: RecordingResults) -> tuple[str, str]:
     """The column titles and the row of one recording."""
     path = Path("/tmp/overload.servetop")

@@ -19,6 +19,7 @@ from servetop.reports.check.check_json import report_json
 from servetop.reports.check.check_markdown import report_markdown
 from servetop.reports.check.check_report import CheckItem, CheckReport, ItemKind
 from servetop.reports.check.check_runs import check_recordings, wanted_of
+from servetop.reports.check.check_watches import check_watches, watches_named
 from servetop.reports.check.gate_text import LIMIT_COLUMNS, figures
 from servetop.reports.check.junit import junit_xml
 from servetop.reports.tables import cell, light_table, titled
@@ -41,15 +42,7 @@ def run_check(options: CheckOptions, *, environment: Mapping[str, str] = os.envi
     """Check recordings, print the report, and return the exit code of the worst item."""
     if options.as_json and options.github:
         raise UsageError("--json and --github exclude each other: both write to standard output")
-    wanted = wanted_of(
-        max_regression=options.max_regression,
-        threshold=options.threshold,
-        rule=options.rule,
-        ignore=options.ignore,
-        start_spread=options.start_spread,
-        anyway=options.anyway,
-    )
-    report = check_recordings(options.files, options.baseline, wanted)
+    report = _checked(options)
     _write_reports(report, options, environment)
     for warning in report.warnings:
         console.status(f"warning: {warning}")
@@ -62,6 +55,28 @@ def run_check(options: CheckOptions, *, environment: Mapping[str, str] = os.envi
     if report.reason:
         console.message(report.reason)
     return int(report.exit_code)
+
+
+def _checked(options: CheckOptions) -> CheckReport:
+    """Return what was found in recordings of runs, or of watches."""
+    if watches := watches_named(options.files):
+        idle = {"--baseline": options.baseline, "--max-regression": options.max_regression,
+                "--rule": options.rule, "--ignore": options.ignore}  # fmt: skip
+        if given := next((name for name, values in idle.items() if values), None):
+            raise UsageError(
+                f"{given}: {watches[0]} is a recorded watch, whose load was that of others: only --threshold can be "
+                "checked (servetop compare shows two side by side)"
+            )
+        return check_watches(watches, options.threshold)
+    wanted = wanted_of(
+        max_regression=options.max_regression,
+        threshold=options.threshold,
+        rule=options.rule,
+        ignore=options.ignore,
+        start_spread=options.start_spread,
+        anyway=options.anyway,
+    )
+    return check_recordings(options.files, options.baseline, wanted)
 
 
 def _write_reports(report: CheckReport, options: CheckOptions, environment: Mapping[str, str]) -> None:

@@ -20,6 +20,9 @@ from servetop.run import console
 LEFT_OUT = ("model", "engine", "peak tok/s", "requests")
 """Columns that a narrow terminal omits, in this order: as a rule the name contains the first two."""
 
+WATCH = "watch"
+"""In place of the requests of a watch, which has none of its own."""
+
 
 def print_recordings(folder: Path | None, *, as_json: bool) -> int:
     """Print all recordings of a folder, newest first; OK also when there are none."""
@@ -58,8 +61,8 @@ def _list_row(info: RecordingInfo) -> dict[str, str]:
         "engine": info.engine or formats.UNKNOWN,
         "model": info.model or formats.UNKNOWN,
         "time": formats.clock(info.duration or 0.0),
-        "requests": formats.exact(info.requests),
-        "peak tok/s": formats.count(info.peak_output_tokens_per_s),
+        "requests": WATCH if info.watch else formats.exact(info.requests),
+        "peak tok/s": formats.UNKNOWN if info.watch else formats.count(info.peak_output_tokens_per_s),
         "state": _state(info),
     }
 

@@ -28,6 +28,8 @@ class RecordingInfo:
     """Finished requests, whatever their status."""
     peak_output_tokens_per_s: float = 0.0
     """Peak over the whole seconds of the run."""
+    watch: bool = False
+    """Whether it is a watch, which has no requests and no output tokens of its own."""
     exit_code: int | None = None
     problem: str = ""
     """One line: why it is unreadable, or what is damaged."""

@@ -96,6 +96,7 @@ def describe_open(reader: RecordingReader) -> RecordingInfo:
         duration=totals.ticks_until * TICK_SECONDS if end is None else end.at,
         requests=totals.requests,
         peak_output_tokens_per_s=totals.max_bin_output_tokens * _TICKS_PER_SECOND / totals.ticks_per_bin,
+        watch=config.watch is not None,
         exit_code=None if end is None else end.exit_code,
         problem=reader.damage or "",
     )

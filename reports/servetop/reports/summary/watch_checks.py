@@ -41,7 +41,7 @@ def checked_watch(reader: RecordingReader, end: RunEnd) -> RunEnd:
     if config.watch is None or not config.thresholds or end.exit_code != ExitCode.OK:
         return end
     thresholds = [parse_watch_threshold(text) for text in config.thresholds]
-    found = list(_judgements(reader, end, thresholds, hold=config.watch.hold))
+    found = [each for _, _, each in judged_servers(reader, thresholds, hold=config.watch.hold, end=end)]
     if broken := [each.broken for each in found if each.broken]:
         return RunEnd(at=end.at, exit_code=int(ExitCode.THRESHOLDS), reason="; ".join(broken))
     if undecided := [each.undecided for each in found if each.undecided]:
@@ -49,9 +49,18 @@ def checked_watch(reader: RecordingReader, end: RunEnd) -> RunEnd:
     return end
 
 
-def _judgements(
-    reader: RecordingReader, end: RunEnd, thresholds: Sequence[WatchThreshold], *, hold: float
-) -> Iterator[Judgement]:
+def judged_servers(
+    reader: RecordingReader,
+    thresholds: Sequence[WatchThreshold],
+    *,
+    hold: float,
+    end: RunEnd | None = None,
+    named: bool = True,
+) -> Iterator[tuple[str, WatchThreshold, Judgement]]:
+    """Yield server (empty for one that is watched alone), threshold and judgement, which has the name if `named`.
+
+    `end` is the end of the watch if it is not recorded yet.
+    """
     record = recorded_run(reader, end=end)
     servers = list(replica_records(reader, record))
     if not servers:
@@ -61,7 +70,7 @@ def _judgements(
     for name, each, series in servers:
         for threshold in thresholds:
             values, step = _values(threshold.metric, each.history, each.header.engine, series)
-            yield judge(threshold, values, step=step, hold=hold, server=name)
+            yield name, threshold, judge(threshold, values, step=step, hold=hold, server=name if named else "")
 
 
 def _values(

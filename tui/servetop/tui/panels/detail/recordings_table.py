@@ -158,7 +158,7 @@ def _cells(preview: RecordingPreview | None, layout: _Layout) -> list[Run]:
 def _texts(preview: RecordingPreview) -> dict[str, Run]:
     info, results = preview.info, preview.results
     known = info.state is not RecordingState.UNREADABLE
-    state = state_run(info)
+    counted, state = known and not info.watch, state_run(info)
     return {
         "": (state[0][:1], state[1]),
         "state": state,
@@ -166,8 +166,8 @@ def _texts(preview: RecordingPreview) -> dict[str, Run]:
         "engine": (sanitize_line(info.engine) or formats.UNKNOWN, ""),
         "model": (sanitize_line(info.model).rsplit("/", 1)[-1] or formats.UNKNOWN, ""),
         "time": (formats.clock(info.duration) if known else formats.UNKNOWN, "strong"),
-        "requests": (formats.count(info.requests if known else None), ""),
-        "peak tok/s": (formats.count(info.peak_output_tokens_per_s if known else None), ""),
+        "requests": ("watch" if info.watch else formats.count(info.requests if known else None), ""),
+        "peak tok/s": (formats.count(info.peak_output_tokens_per_s if counted else None), ""),
         "TTFT p99": (formats.seconds(results.ttft_p99), "strong"),
         "goodput": (formats.percent(results.goodput_share), ""),
         "preempt.": (formats.count(results.preemptions), "warn" if results.preemptions else ""),

@@ -1,0 +1,168 @@
+"""Puts the recordings of watches side by side: the server's own figures, for all servers and for each by its name."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from servetop.analysis.comparison.watch_comparison import REMARK, ComparedServer, ComparedWatch, WatchComparison
+from servetop.analysis.exported.exported_summary import exported_summary
+from servetop.analysis.exported.scrape_history import ScrapeHistory
+from servetop.analysis.summary.watch_types import WatchedFigures, WatchedServer, WatchSummary
+from servetop.core.errors import UsageError
+from servetop.core.interfaces.run_source import EngineFacts
+from servetop.core.units import MS_PER_S
+from servetop.engines.metrics.exported_tables import exported_metrics
+from servetop.recordings.read.reader import RecordingReader
+from servetop.reports.comparison.load_comparison import distinct_arms
+from servetop.reports.summary.recorded_run import recorded_run
+from servetop.reports.summary.replica_watches import replica_records
+from servetop.reports.summary.watch_summary import watch_summary
+
+_LATENCIES = {"ttft": "TTFT", "tpot": "TPOT", "itl": "ITL", "e2el": "E2EL", "queue": "time in the queue"}
+"""Histograms of the engine, by their names on the engine page."""
+_LIMITS = {"kv_bound": "KV-bound", "batch_bound": "batch-bound", "requests_wait": "requests wait"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Measured:
+    """What one server, or all of one watch together, counted."""
+
+    watched: WatchedFigures | None
+    server: WatchedServer
+    quantiles: Mapping[str, tuple[float | None, float | None]]
+    """p50 and p90 in seconds, by the name of the histogram."""
+    limited: bool = True
+    """Whether its limits are known; not for several servers together."""
+
+
+def watches_compared(recordings: Sequence[str]) -> list[Path]:
+    """Return the recordings if all are of watches, else nothing.
+
+    UsageError if only some are, if there is only one, or if one stands for several.
+    """
+    arms = distinct_arms(recordings)
+    paths = [path for arm in arms for path in arm]
+    watches = [path for path in paths if _is_watch(path)]
+    if not watches:
+        return []
+    if other := next((path for path in paths if path not in watches), None):
+        raise UsageError(f"{watches[0]} is a recorded watch, and {other} is a run: their figures cannot be compared")
+    if any(len(arm) > 1 for arm in arms):
+        raise UsageError("watches are not repeats of one load: name each by itself, without commas, and no folder")
+    if len(paths) < 2:
+        raise UsageError("a comparison needs two watches: name another one (servetop summary has the figures of one)")
+    return paths
+
+
+def _is_watch(path: Path) -> bool:
+    with contextlib.closing(RecordingReader.open(path, examine=False)) as reader:
+        return reader.header.config.watch is not None
+
+
+def compare_watches(paths: Sequence[Path]) -> WatchComparison:
+    """Return the figures of watches side by side; RecordingError if one cannot be read."""
+    watches, measured = [], []
+    for number, path in enumerate(paths):
+        with contextlib.closing(RecordingReader.open(path)) as reader:
+            summary = watch_summary(reader)
+            found = _measured(reader, summary)
+            date = datetime.fromtimestamp(reader.header.anchor.wall_epoch_s, tz=UTC).isoformat(timespec="seconds")
+        measured.append(found)
+        watches.append(
+            ComparedWatch(
+                letter=chr(ord("A") + number) if number < 26 else str(number + 1),
+                recording=str(path),
+                date=date,
+                backend=summary.backend,
+                version=summary.engine.version,
+                model_id=summary.model_id,
+                servers=max(len(found) - 1, 1),
+                headline=summary.headline,
+            )
+        )
+    names = dict.fromkeys(name for each in measured for name in each)
+    servers = [
+        ComparedServer(
+            name=name,
+            figures={key: tuple(figure(each.get(name)) for each in measured) for key, figure in FIGURES.items()},
+        )
+        for name in names
+    ]
+    return WatchComparison(remark=REMARK, watches=tuple(watches), servers=tuple(servers))
+
+
+def _measured(reader: RecordingReader, summary: WatchSummary) -> dict[str, _Measured]:
+    """Return what was counted by the name of each server, and by "" for all together."""
+    exported = {each.name: (each.value, each.p90) for each in summary.engine_metrics or () if each.p90 is not None}
+    replicas, whole = summary.replicas or (), summary.watched
+    found = {"": _Measured(watched=whole, server=summary.server, quantiles=exported, limited=not replicas)}
+    for each, (_, record, series) in zip(replicas, replica_records(reader, recorded_run(reader)), strict=True):
+        quantiles = _quantiles(record.header.engine, series)
+        found[each.name] = _Measured(watched=each.watched, server=each.server, quantiles=quantiles)
+    return found
+
+
+def _quantiles(facts: EngineFacts | None, series: ScrapeHistory) -> Mapping[str, tuple[float | None, float | None]]:
+    specs = [] if facts is None else [spec for spec in exported_metrics(facts) if spec.name in _LATENCIES.values()]
+    found = exported_summary(specs, series, start=0.0) or ()
+    return {each.name: (each.value, each.p90) for each in found}
+
+
+_Figure = Callable[[_Measured | None], float | None]
+
+
+def _watched(name: str) -> _Figure:
+    return lambda each: None if each is None or each.watched is None else getattr(each.watched, name)
+
+
+def _server(name: str) -> _Figure:
+    return lambda each: None if each is None else getattr(each.server, name)
+
+
+def _quantile(name: str, place: int) -> _Figure:
+    def figure(each: _Measured | None) -> float | None:
+        value = None if each is None or name not in each.quantiles else each.quantiles[name][place]
+        return None if value is None else value * MS_PER_S
+
+    return figure
+
+
+def _limited(name: str) -> _Figure:
+    """Return a function for the share of the watched time in which a limit was reached; None for several servers."""
+
+    def figure(each: _Measured | None) -> float | None:
+        if each is None or each.watched is None or not each.limited or not each.watched.seconds:
+            return None
+        return sum(limit.seconds for limit in each.watched.limits if limit.name == name) / each.watched.seconds
+
+    return figure
+
+
+def _preemption_rate(each: _Measured | None) -> float | None:
+    if each is None or each.watched is None or each.server.preemptions is None or not each.watched.seconds:
+        return None
+    return each.server.preemptions / each.watched.seconds
+
+
+FIGURES: Mapping[str, _Figure] = {
+    "seconds": _watched("seconds"),
+    "request_throughput": _watched("request_throughput"),
+    "output_throughput": _watched("output_throughput"),
+    "prompt_throughput": _watched("prompt_throughput"),
+    **{
+        f"{quantile}_{key}_ms": _quantile(name, place)
+        for key, name in _LATENCIES.items()
+        for place, quantile in enumerate(("p50", "p90"))
+    },
+    "max_running": _server("max_running"),
+    "max_waiting": _server("max_waiting"),
+    "max_kv_usage": _server("max_kv_usage"),
+    "preemptions_per_s": _preemption_rate,
+    "prefix_cache_hit_rate": _server("prefix_cache_hit_rate"),
+    **{f"{key}_share": _limited(name) for key, name in _LIMITS.items()},
+}
+"""What is compared, by key."""

@@ -1,0 +1,108 @@
+"""The comparison of watches on the terminal, and as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from rich.console import Group
+
+from servetop.analysis.comparison.watch_comparison import ComparedServer, ComparedWatch, WatchComparison
+from servetop.core.text import formats
+from servetop.reports.markdown import escaped, table
+from servetop.reports.tables import cell, light_table, titled
+
+_Format = Callable[[float | None], str]
+
+
+def _share(value: float | None) -> str:
+    return formats.percent(value, zeros="always")
+
+
+def _time(value: float | None) -> str:
+    return formats.UNKNOWN if value is None else formats.clock(value)
+
+
+_LATENCY_ROWS: dict[str, tuple[str, _Format]] = {
+    f"{quantile}_{key}_ms": (f"{name} {quantile}, ms", formats.in_full)
+    for key, name in (("ttft", "TTFT"), ("tpot", "TPOT"), ("itl", "ITL"), ("e2el", "E2EL"), ("queue", "in the queue"))
+    for quantile in ("p50", "p90")
+}
+ROWS: dict[str, tuple[str, _Format]] = {
+    "seconds": ("watched", _time),
+    "request_throughput": ("requests/s", formats.number),
+    "output_throughput": ("output tokens/s", formats.number),
+    "prompt_throughput": ("prompt tokens/s", formats.number),
+    **_LATENCY_ROWS,
+    "max_running": ("peak running", formats.exact),
+    "max_waiting": ("peak waiting", formats.exact),
+    "max_kv_usage": ("peak KV usage", _share),
+    "preemptions_per_s": ("preemptions/s", formats.number),
+    "prefix_cache_hit_rate": ("prefix cache hits", _share),
+    "kv_bound_share": ("KV-bound, of the time", _share),
+    "batch_bound_share": ("batch-bound, of the time", _share),
+    "requests_wait_share": ("requests wait, of the time", _share),
+}
+"""Name and format of each figure, by key."""
+_WITHOUT_CHANGE = ("seconds", "kv_bound_share", "batch_bound_share", "requests_wait_share")
+"""Figures without a relative change: times and shares of it."""
+
+
+def watch_parts(found: WatchComparison) -> Iterator[Group]:
+    """Yield what was watched, then a table for all servers and for each."""
+    letters = [each.letter for each in found.watches]
+    watches = light_table("", "recording", "began", "watched", "verdict")
+    for each in found.watches:
+        watches.add_row(*(cell(text) for text in _watch_row(each)))
+    for place in range(5):
+        watches.columns[place].justify = "left"
+    yield titled("Watches", watches)
+    for server in found.servers:
+        body = light_table("", *letters, *_change_title(found))
+        for row in _rows(server):
+            body.add_row(*row)
+        yield titled(str(cell(_title(server, found))), body)
+
+
+def watch_markdown(found: WatchComparison) -> list[str]:
+    """Return the same as Markdown, for a pull request."""
+    lines = [f"**{escaped(found.remark[0].upper() + found.remark[1:])}.**", ""]
+    lines += table(
+        ["", "recording", "began", "watched", "verdict"],
+        [[escaped(text) for text in _watch_row(each)] for each in found.watches],
+    )
+    columns = ["", *(each.letter for each in found.watches), *_change_title(found)]
+    for server in found.servers:
+        rows = [[escaped(text) for text in row] for row in _rows(server)]
+        lines += [
+            "",
+            f"#### {escaped(_title(server, found))}",
+            "",
+            *table(columns, rows, align=[":--", *["--:"] * (len(columns) - 1)]),
+        ]
+    return lines
+
+
+def _watch_row(watch: ComparedWatch) -> list[str]:
+    engine = " ".join(filter(None, (watch.backend, watch.version, "·", watch.model_id)))
+    servers = f"{watch.servers} × {engine}" if watch.servers > 1 else engine
+    return [watch.letter, watch.recording, watch.date, servers, watch.headline]
+
+
+def _title(server: ComparedServer, found: WatchComparison) -> str:
+    return server.name or ("All servers" if len(found.servers) > 1 else "The server")
+
+
+def _change_title(found: WatchComparison) -> list[str]:
+    return ["change"] if len(found.watches) == 2 else []
+
+
+def _rows(server: ComparedServer) -> Iterator[list[str]]:
+    """Yield the rows of the figures that at least one watch has, with the change if there are two."""
+    for key, (name, text) in ROWS.items():
+        values = server.figures[key]
+        if all(value is None for value in values):
+            continue
+        change = [] if len(values) != 2 else [formats.UNKNOWN]
+        if change and key not in _WITHOUT_CHANGE:
+            change = [formats.signed_percent(server.change(key))]
+        yield [name, *map(text, values), *change]

@@ -1,0 +1,99 @@
+"""Watches side by side: the figures of each server by its name, and no interval."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+
+import pytest
+
+from servetop.analysis.comparison.watch_comparison import REMARK
+from servetop.cli.main import main
+from servetop.core.errors import ExitCode, UsageError
+from servetop.recordings.read.reader import RecordingReader
+from servetop.reports.comparison.compare_watches import FIGURES, compare_watches, watches_compared
+from servetop.reports.comparison.watch_comparison_text import ROWS
+from servetop.reports.summary.watch_summary import watch_summary
+from tests.analysis.test_watched_signals import ticks
+from tests.recorded_watches import watch_of_one, watch_of_three
+
+
+def test_figures_are_those_of_the_summaries(tmp_path: Path) -> None:
+    paths = [watch_of_one(tmp_path / "a.servetop"), watch_of_one(tmp_path / "b.servetop", ticks(waiting=0.0))]
+    found = compare_watches(paths)
+    (server,) = found.servers
+    summaries = []
+    for path in paths:
+        with contextlib.closing(RecordingReader.open(path)) as reader:
+            summaries.append(watch_summary(reader))
+    assert all(each.watched is not None for each in summaries)
+    assert server.figures["max_waiting"] == (30.0, 0.0)
+    assert server.figures["output_throughput"] == tuple(
+        each.watched.output_throughput for each in summaries if each.watched
+    )
+    assert server.figures["batch_bound_share"] == pytest.approx((20 / 60, 0.0), abs=0.02)
+    assert server.change("max_waiting") == -1.0
+    assert server.figures["request_throughput"] == (None, None), "not exported, not 0"
+    assert [each.headline for each in found.watches] == [each.headline for each in summaries]
+    assert found.remark == REMARK
+
+
+def test_servers_are_compared_by_name_and_one_that_only_one_watch_has_is_listed(tmp_path: Path) -> None:
+    found = compare_watches([watch_of_one(tmp_path / "one.servetop"), watch_of_three(tmp_path / "three.servetop")])
+    servers = {each.name: each.figures for each in found.servers}
+    assert list(servers) == ["", "gpu0", "gpu1", "gpu2"]
+    assert servers["gpu0"]["max_kv_usage"] == (None, 1.0)
+    assert servers["gpu0"]["kv_bound_share"][1] == pytest.approx(40 / 60, abs=0.05)
+    assert servers[""]["kv_bound_share"] == (0.0, None), "several servers together have no limit"
+    assert servers["gpu1"]["p90_ttft_ms"][1] == pytest.approx(270, abs=30)
+    assert [each.servers for each in found.watches] == [1, 3]
+
+
+def test_every_figure_has_a_row() -> None:
+    assert list(ROWS) == list(FIGURES)
+
+
+def test_the_command_prints_tables_markdown_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    paths = [str(watch_of_one(tmp_path / "a.servetop")), str(watch_of_three(tmp_path / "b.servetop"))]
+    assert main(["compare", *paths]) == ExitCode.OK
+    text = capsys.readouterr().out
+    assert text.endswith(f"{REMARK}\n")
+    assert "gpu2" in text
+    assert main(["compare", *paths, "--markdown"]) == ExitCode.OK
+    markdown = capsys.readouterr().out
+    assert "| peak waiting | 30 | " in markdown
+    assert main(["compare", *paths, "--json"]) == ExitCode.OK
+    data = json.loads(capsys.readouterr().out)
+    assert [each["name"] for each in data["servers"]] == ["", "gpu0", "gpu1", "gpu2"]
+    assert data["servers"][0]["figures"].keys() == FIGURES.keys()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("a.servetop",), "a comparison needs two watches: name another one"),
+        (("a.servetop", "sample"), "is a run: their figures cannot be compared"),
+        (("a.servetop,b.servetop", "c.servetop"), "watches are not repeats of one load"),
+        (("a.servetop", "b.servetop", "--anyway"), "--anyway: watches are shown side by side"),
+        (("a.servetop", "b.servetop", "--metric", "p99_ttft_ms"), "--metric: watches are shown side by side"),
+    ],
+)
+def test_what_cannot_be_compared_is_one_line(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: tuple[str, ...],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a", "b", "c"):
+        watch_of_one(Path(f"{name}.servetop"))
+    assert main(["compare", *words]) == ExitCode.USAGE
+    assert message in capsys.readouterr().err
+
+
+def test_runs_are_left_to_the_comparison_of_runs() -> None:
+    assert watches_compared(["sample", "sample:h200"]) == []
+    with pytest.raises(UsageError, match="is given twice"):
+        watches_compared(["sample", "sample"])
