@@ -108,6 +108,30 @@ class DisplayOptions:
 
 
 @options_class
+class ExporterOptions:
+    """Where the metrics of a run are served while it lasts, if they are."""
+
+    prometheus_port: Annotated[
+        int | None,
+        output_option(
+            "--prometheus-port",
+            "Serve the metrics of the run at this port, for Prometheus; 0 for a free one, which is printed.",
+            default="not served",
+            minimum=0,
+            maximum=65535,
+        ),
+    ] = None
+    prometheus_host: Annotated[
+        str,
+        output_option(
+            "--prometheus-host",
+            "Address to serve the metrics at; 0.0.0.0 for all addresses of this machine. Not encrypted.",
+            unit="ADDRESS",
+        ),
+    ] = "127.0.0.1"
+
+
+@options_class
 class OutputOptions:
     """Where a run is recorded and shown."""
 
@@ -133,6 +157,7 @@ class OutputOptions:
             brief="Print only the summary, as JSON.",
         ),
     ] = False
+    exporter: ExporterOptions = ExporterOptions()
     display: DisplayOptions = DisplayOptions()
 
 
