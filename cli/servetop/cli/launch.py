@@ -57,7 +57,9 @@ def launch(config: RunConfig, output: Output, *, resume: Path | None = None) -> 
         raise UsageError("the dashboard needs a terminal: add --headless, or --detach")
     with _metrics_socket(options.exporter) as metrics, _recording_path(config, output) as new_path:
         path = resume or new_path
-        execution = Execution(resume=resume is not None, throw_away=output.no_record, metrics=metrics)
+        execution = Execution(
+            resume=resume is not None, throw_away=output.no_record, metrics=metrics, on_finish=options.on_finish
+        )
         if options.detach:
             from servetop.cli.viewing.detached import start_detached
 

@@ -23,6 +23,7 @@ from servetop.core.errors import ExitCode, ServetopError
 from servetop.core.text.known_secrets import redactor_of
 from servetop.run import console
 from servetop.run.process.execution import Execution
+from servetop.run.process.finish_command import run_on_finish
 from servetop.run.process.first_sender import FirstSender
 from servetop.run.process.owner_pipe import AWAIT_FRAME, THROW_AWAY, OwnerPipe
 from servetop.run.process.resource_limits import check_limits, exhausted_resource, silence_teardown
@@ -268,6 +269,7 @@ def main(argv: Sequence[str]) -> int:
                 signals=signals, owner=owner, command_line=setup["command_line"], execution=Execution.of_setup(setup)
             )
             run = execute(config, recording, context=context, resume="--resume" in flags, sender=sender)
+            run_on_finish(context.execution.on_finish, run.recorder, exit_code=run.end.exit_code, quiet=True)
         if run.recorder.unrecorded is not None:  # otherwise the reason is in the recording
             console.message(run.end.reason)
         return run.end.exit_code

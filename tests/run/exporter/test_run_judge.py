@@ -52,7 +52,7 @@ def test_a_scraped_run_has_the_verdicts_of_the_dashboard(sample: RecordingReader
             assert found.at == transaction.tick.end
             frame = state.at(View(playhead=Playhead(at=found.at)), live=True)
             assert frame.verdict is not None
-            assert (found.bottleneck, found.trust.verdict) == (frame.verdict.bottleneck, frame.stats.trust.verdict)
+            assert (found.bottleneck, found.trust) == (frame.verdict.bottleneck, frame.stats.trust.verdict)
             seen.add(found.bottleneck)
     assert Bottleneck.KV in seen
     assert len(seen) >= 3

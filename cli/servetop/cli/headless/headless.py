@@ -16,6 +16,7 @@ from servetop.core.config import RunConfig
 from servetop.core.errors import RecordingError
 from servetop.run import console
 from servetop.run.process.execution import Execution
+from servetop.run.process.finish_command import run_on_finish
 from servetop.run.process.run_signals import RunSignals
 from servetop.run.run_process import FinishedRun, RunContext, execute, final_summary
 
@@ -47,6 +48,7 @@ def run_headless(
         run = execute(config, recording, context=context, resume=execution.resume, sender=sender)
         show = _print_run if config.watch is None else _print_watch
         show(run, as_json=as_json, throw_away=execution.throw_away)
+        run_on_finish(execution.on_finish, run.recorder, exit_code=run.end.exit_code)
     return run.end.exit_code
 
 

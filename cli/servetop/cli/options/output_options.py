@@ -9,6 +9,7 @@ from typing import Annotated
 from servetop.cli.options import completions
 from servetop.cli.options.declaration import Option, options_class
 from servetop.cli.options.parsers import (
+    parse_command,
     parse_goodput,
     parse_max_failures,
     parse_metadata,
@@ -157,6 +158,16 @@ class OutputOptions:
             brief="Print only the summary, as JSON.",
         ),
     ] = False
+    on_finish: Annotated[
+        tuple[str, ...],
+        output_option(
+            "--on-finish",
+            "Run this command, without a shell, when the recording is closed; SERVETOP_RECORDING, SERVETOP_EXIT_CODE "
+            "and SERVETOP_HEADLINE are in its environment.",
+            unit="COMMAND",
+            parse=parse_command,
+        ),
+    ] = ()
     exporter: ExporterOptions = ExporterOptions()
     display: DisplayOptions = DisplayOptions()
 

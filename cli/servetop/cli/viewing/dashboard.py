@@ -20,6 +20,7 @@ from servetop.core.errors import ExitCode, UsageError
 from servetop.core.events import Note
 from servetop.run import console
 from servetop.run.process.execution import Execution
+from servetop.run.process.finish_command import ON_FINISH
 from servetop.run.process.owned_run import OwnedRun, stderr_file
 from servetop.run.process.recording_trouble import RecordingTrouble, alert_note
 
@@ -153,4 +154,6 @@ def conclude(run: OwnedRun, *, throw_away: bool) -> int:
             print_recording(str(run.recording), as_json=False, kept=not throw_away)
     if code and not print_recorded_end(run.recording):
         console.message(run.last_stderr_line())
+    for line in run.lines_about(ON_FINISH):
+        console.message(line)
     return code

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
 
-from servetop.core.arrays import np
+from servetop.core.arrays import NarrowArray, np
 from servetop.core.histogram import LogHistogram
 from servetop.run.exporter.live_metric import BucketCounts
 
@@ -22,6 +21,6 @@ def bucket_counts(histogram: LogHistogram, bounds: tuple[float, ...]) -> BucketC
 
 
 @functools.cache
-def _last_buckets(bounds: tuple[float, ...]) -> Sequence[int]:
+def _last_buckets(bounds: tuple[float, ...]) -> NarrowArray:
     """Return the log bucket that each bound lies in."""
-    return [int(LogHistogram.of([bound]).buckets[0]) for bound in bounds]
+    return np.asarray([int(LogHistogram.of([bound]).buckets[0]) for bound in bounds], np.int32)

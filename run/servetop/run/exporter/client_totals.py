@@ -33,9 +33,9 @@ class ClientTotals:
 
     def set_labels(self, labels: Labels) -> None:
         """Count what follows under other labels, as after a restart of the engine with another model."""
-        if labels != self._labels:
+        if self._labels and labels != self._labels:  # the ticks before the first engine have no load
             self._add_up()
-            self._labels = labels
+        self._labels = labels
 
     def add(self, tick: ClientTick | None, requests: Sequence[RequestRecord], stages: Sequence[StageChange]) -> None:
         """Count a tick, the requests that ended in it, and remember which of the stages are warm-ups."""
@@ -54,6 +54,8 @@ class ClientTotals:
     def _add_up(self) -> None:
         if self._pending:
             key = tuple(self._labels.items())
+            if key and () in self._sums:
+                self._sums[key] = self._sums.pop(())
             ticks = [self._sums[key], *self._pending] if key in self._sums else self._pending
             self._sums[key] = merge_client_ticks(ticks, gauges=self._pending[-1].gauges)
             self._pending = []
@@ -63,7 +65,7 @@ class ClientTotals:
         self._add_up()
         ticks = [*self._sums.values()] or [ClientTick(index=0)]
         whole = merge_client_ticks(ticks, gauges=ticks[-1].gauges)
-        sums = [(dict(key), tick) for key, tick in self._sums.items() if key]  # without the time before the engine
+        sums = [(dict(key), tick) for key, tick in self._sums.items() if key]
         for metric, name in registry.TICK_COUNTERS.items():
             value = getattr(whole, name)
             yield MetricFamily(metric=metric, samples=[] if value is None else [MetricSample(value=value)])

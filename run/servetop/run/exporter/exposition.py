@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import functools
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from servetop.core.text.exposition_text import help_line, number_text, quoted_label
 from servetop.run.exporter.live_metric import BucketCounts, LiveMetric, LiveMetricKind, MetricFamily, MetricSample
@@ -60,11 +62,18 @@ def _family(family: MetricFamily, *, openmetrics: bool) -> Iterator[str]:
 
 
 def _histogram(metric: LiveMetric, sample: MetricSample, value: BucketCounts) -> Iterator[str]:
-    bounds = [*map(float, metric.bounds), float("inf")]
-    for bound, count in zip(bounds, value.counts, strict=True):
-        yield f"{metric.name}_bucket{_labels({**sample.labels, 'le': number_text(bound)})} {count}\n"
-    yield f"{metric.name}_sum{_labels(sample.labels)} {number_text(value.total)}\n"
-    yield f"{metric.name}_count{_labels(sample.labels)} {value.counts[-1]}\n"
+    labels = _labels(sample.labels)
+    start = f"{metric.name}_bucket{{{labels[1:-1]}{',' if labels else ''}le="
+    for bound, count in zip(_bounds(metric.bounds), value.counts, strict=True):
+        yield f"{start}{bound}}} {count}\n"
+    yield f"{metric.name}_sum{labels} {number_text(value.total)}\n"
+    yield f"{metric.name}_count{labels} {value.counts[-1]}\n"
+
+
+@functools.cache
+def _bounds(bounds: tuple[float, ...]) -> Sequence[str]:
+    """Return the bounds and infinity as values of the label `le`."""
+    return [quoted_label(number_text(float(bound))) for bound in (*bounds, math.inf)]
 
 
 def _labels(labels: Mapping[str, str]) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from servetop.analysis.diagnosis.diagnosis import Bottleneck
 from servetop.analysis.live_stats import LiveStats, live_stats, watched_stats
 from servetop.analysis.series.tick_history import TickHistory
-from servetop.analysis.trust.trust import Trust
+from servetop.analysis.trust.trust_verdict import TrustVerdict
 from servetop.core.config import RunConfig
 from servetop.core.events import LogLine, Note, ReplicaSample, StageChange
 from servetop.core.interfaces.run_source import EngineFacts
@@ -34,7 +34,11 @@ class Judgement:
     at: float
     """Seconds since the run's origin."""
     bottleneck: Bottleneck
-    trust: Trust
+    trust: TrustVerdict
+    littles_law_error: float
+    """NaN if unknown."""
+    token_error: float
+    """NaN if unknown."""
 
 
 class RunJudge:
@@ -86,7 +90,13 @@ class RunJudge:
             notes=[each for each in self._notes if each.at <= newest],
             replicas=[each for _, each in sorted(self._replicas.items())],
         )
-        self._last = Judgement(at=newest, bottleneck=found.bottleneck, trust=stats.trust)
+        self._last = Judgement(
+            at=newest,
+            bottleneck=found.bottleneck,
+            trust=stats.trust.verdict,
+            littles_law_error=stats.trust.littles_law_error,
+            token_error=stats.trust.token_error,
+        )
         return self._last
 
     def _stats(self, history: TickHistory, at: float) -> LiveStats:

@@ -120,10 +120,10 @@ class RunMetrics:
             return
         yield MetricFamily(metric=registry.VERDICT, samples=state_set(registry.VERDICT, found.bottleneck.value))
         if self._config.watch is None:
-            yield MetricFamily(metric=registry.TRUST, samples=state_set(registry.TRUST, found.trust.verdict.value))
+            yield MetricFamily(metric=registry.TRUST, samples=state_set(registry.TRUST, found.trust.value))
             for metric, value in (
-                (registry.LITTLES_LAW, found.trust.littles_law_error),
-                (registry.TOKEN_ERROR, found.trust.token_error),
+                (registry.LITTLES_LAW, found.littles_law_error),
+                (registry.TOKEN_ERROR, found.token_error),
             ):
                 if not math.isnan(value):
                     yield _one(metric, value)

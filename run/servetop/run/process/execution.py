@@ -19,6 +19,9 @@ class Execution:
     metrics: socket.socket | None = None
     """Listens at the port at which the run serves its metrics; None: it does not serve them."""
 
+    on_finish: tuple[str, ...] = ()
+    """The words of a command to run when the recording is closed; empty: none."""
+
     @property
     def inherited(self) -> tuple[int, ...]:
         """The file descriptors that the run process needs."""
@@ -27,7 +30,10 @@ class Execution:
     @property
     def setup(self) -> Mapping[str, Any]:
         """What the run process reads from its setup, as data."""
-        return {"metrics": None if self.metrics is None else self.metrics.fileno()}
+        return {
+            "metrics": None if self.metrics is None else self.metrics.fileno(),
+            "on_finish": list(self.on_finish),
+        }
 
     @classmethod
     def of_setup(cls, setup: Mapping[str, Any]) -> Execution:
@@ -37,4 +43,4 @@ class Execution:
         if metrics is not None:
             metrics.set_inheritable(False)
             metrics.setblocking(False)
-        return cls(metrics=metrics)
+        return cls(metrics=metrics, on_finish=tuple(setup["on_finish"]))

@@ -161,6 +161,12 @@ class OwnedRun:
         self._read += len(whole)
         return whole.decode("utf-8", "replace").splitlines()
 
+    def lines_about(self, beginning: str) -> list[str]:
+        """Return all messages on stderr that begin with a text, without the name of the program."""
+        self._stderr.seek(0)
+        lines = (line.removeprefix("servetop: ") for line in self._stderr.read().splitlines())
+        return [line for line in lines if line.startswith(beginning)]
+
     def last_stderr_line(self) -> str:
         """Return the last line that the run process wrote to stderr."""
         self._stderr.seek(0)
