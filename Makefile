@@ -161,8 +161,9 @@ options: .venv/.product  ## write docs/reference/options.md and the man page fro
 evidence: .venv/.product  ## write docs/reference/evidence.md from the statements of the verdict and what they need
 	$(BIN)/python -m tests.docs.evidence_page docs/reference/evidence.md
 
-schema: .venv/.product  ## write docs/schema/*.json and docs/reference/exported-tables.md from the types and declarations
+schema: .venv/.product  ## write docs/schema/*.json, docs/reference/exported-tables.md and prometheus.md from the types and declarations
 	$(BIN)/python -m servetop.reports.export.exported_tables docs/reference/exported-tables.md
+	$(BIN)/python -m servetop.run.exporter.metrics_page docs/reference/prometheus.md
 	@for each in reports.schema.summary reports.schema.comparison reports.schema.watch run.search.search run.audit.audit; do \
 		$(BIN)/python -m servetop.$${each}_schema > docs/schema/$${each##*.}.json; done
 

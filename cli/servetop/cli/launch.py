@@ -15,10 +15,13 @@ from servetop.core.clock import wall_clock
 from servetop.core.config import RunConfig
 from servetop.core.errors import RecordingError, UsageError
 from servetop.run import console
+from servetop.run.process.execution import Execution
 
 if TYPE_CHECKING:
+    import socket
+
     from servetop.cli.framework.command_line import CommandLine
-    from servetop.cli.options.output_options import OutputOptions
+    from servetop.cli.options.output_options import ExporterOptions, OutputOptions
     from servetop.cli.options.run_options import RepeatableOptions
 
 
@@ -52,27 +55,39 @@ def launch(config: RunConfig, output: Output, *, resume: Path | None = None) -> 
     refuse_idle_of_run(output.given, RunChoices(config, output))
     if not headless and not output.web and not options.detach and not console.is_terminal():
         raise UsageError("the dashboard needs a terminal: add --headless, or --detach")
-    with _recording_path(config, output) as new_path:
-        path, resumes = resume or new_path, resume is not None
+    with _metrics_socket(options.exporter) as metrics, _recording_path(config, output) as new_path:
+        path = resume or new_path
+        execution = Execution(
+            resume=resume is not None, throw_away=output.no_record, metrics=metrics, on_finish=options.on_finish
+        )
         if options.detach:
             from servetop.cli.viewing.detached import start_detached
 
-            return start_detached(config, path, resume=resumes, as_json=options.as_json)
+            return start_detached(config, path, execution=execution, as_json=options.as_json)
         if headless:
             from servetop.cli.headless.headless import run_headless
 
-            return run_headless(
-                config, path, as_json=options.as_json, resume=resumes, throw_away=output.no_record, sender=output.sender
-            )
+            return run_headless(config, path, as_json=options.as_json, execution=execution, sender=output.sender)
         if output.web is not None:
             from servetop.cli.web.web import run_in_browser
 
-            return run_in_browser(
-                config, path, address=output.web, display=options.display, resume=resumes, throw_away=output.no_record
-            )
+            return run_in_browser(config, path, address=output.web, display=options.display, execution=execution)
         from servetop.cli.viewing.dashboard import run_with_dashboard
 
-        return run_with_dashboard(config, path, display=options.display, resume=resumes, throw_away=output.no_record)
+        return run_with_dashboard(config, path, display=options.display, execution=execution)
+
+
+@contextlib.contextmanager
+def _metrics_socket(options: ExporterOptions) -> Iterator[socket.socket | None]:
+    """Take the port of the run's metrics and print their address; UsageError if that is impossible."""
+    if options.prometheus_port is None:
+        yield None
+        return
+    from servetop.run.exporter.metrics_socket import listening_socket, metrics_url
+
+    with listening_socket(options.prometheus_host, options.prometheus_port) as listening:
+        console.message(f"the metrics of the run are at {metrics_url(listening)}")
+        yield listening
 
 
 def _check_watch(options: OutputOptions) -> None:

@@ -22,6 +22,8 @@ from servetop.core.config import RunConfig, from_data
 from servetop.core.errors import ExitCode, ServetopError
 from servetop.core.text.known_secrets import redactor_of
 from servetop.run import console
+from servetop.run.process.execution import Execution
+from servetop.run.process.finish_command import run_on_finish
 from servetop.run.process.first_sender import FirstSender
 from servetop.run.process.owner_pipe import AWAIT_FRAME, THROW_AWAY, OwnerPipe
 from servetop.run.process.resource_limits import check_limits, exhausted_resource, silence_teardown
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from servetop.core.events import RunEnd
     from servetop.recordings.write.recorder import Recorder
     from servetop.recordings.write.resume import RunStart
+    from servetop.run.exporter.metrics_server import MetricsServer
     from servetop.run.loop.run_loop import RunLoop
     from servetop.run.manifest.manifest_recorder import ManifestRecorder
     from servetop.run.process.run_registry import Registration
@@ -112,6 +115,7 @@ class RunContext:
     observer: RunObserver | None = None
     command_line: Sequence[str] = ()
     """The command line of servetop; empty for a run started from Python."""
+    execution: Execution = Execution()
     at_end: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     """Callbacks that run once the recording is closed."""
 
@@ -127,7 +131,8 @@ async def _run_loop(
     registration = _register(config, recording, loop)
     context.at_end.callback(registration.end)
     manifest = ManifestRecorder(config, recorder, engine=loop.first_launched, command_line=context.command_line)
-    return recorder, await _run_with_observers(loop, context, registration, manifest)
+    metrics = _metrics_server(config, recording, start, loop=loop, context=context)
+    return recorder, await _run_with_observers(loop, context, registration, manifest, metrics=metrics)
 
 
 async def _new_loop(
@@ -175,6 +180,20 @@ def _open_recording(
     return Recorder.create(recording, header), RunStart(anchor=anchor)
 
 
+def _metrics_server(
+    config: RunConfig, recording: Path, start: RunStart, *, loop: RunLoop | WatchLoop, context: RunContext
+) -> MetricsServer | None:
+    """Return the server of the run's metrics; None if none was asked for."""
+    listening = context.execution.metrics
+    if listening is None:
+        return None
+    from servetop.run.exporter.serve_metrics import serve_metrics
+
+    return serve_metrics(
+        config, listening, recording=recording, anchor=start.anchor, ticks=loop.ticks, phase=lambda: loop.phase
+    )
+
+
 def _register(config: RunConfig, recording: Path, loop: RunLoop | WatchLoop) -> Registration:
     """Register the run for `servetop ps`."""
     from servetop.recordings.format.liveness import Writer
@@ -199,14 +218,20 @@ def _register(config: RunConfig, recording: Path, loop: RunLoop | WatchLoop) -> 
 
 
 async def _run_with_observers(
-    loop: RunLoop | WatchLoop, context: RunContext, registration: Registration, manifest: ManifestRecorder
+    loop: RunLoop | WatchLoop,
+    context: RunContext,
+    registration: Registration,
+    manifest: ManifestRecorder,
+    *,
+    metrics: MetricsServer | None,
 ) -> RunEnd:
-    """Run the loop, with signals, owner, registry, manifest and observer active."""
+    """Run the loop, with signals, owner, registry, manifest, metrics and observer active."""
     context.signals.apply_to(loop.stop_requests)
     if context.owner is not None:
         context.owner.watch(loop.stop_requests)
     tasks = [asyncio.ensure_future(_update_registration(loop, registration, owner=context.owner))]
-    tasks += [asyncio.ensure_future(each.follow()) for each in (manifest, context.observer) if each is not None]
+    others = (manifest, metrics, context.observer)
+    tasks += [asyncio.ensure_future(each.follow()) for each in others if each is not None]
     try:
         end = await loop.run()
     finally:
@@ -240,8 +265,11 @@ def main(argv: Sequence[str]) -> int:
         setup = owner.read_setup()
         config = from_data(RunConfig, setup["config"])
         with RunSignals().caught() as signals:
-            context = RunContext(signals=signals, owner=owner, command_line=setup["command_line"])
+            context = RunContext(
+                signals=signals, owner=owner, command_line=setup["command_line"], execution=Execution.of_setup(setup)
+            )
             run = execute(config, recording, context=context, resume="--resume" in flags, sender=sender)
+            run_on_finish(context.execution.on_finish, run.recorder, exit_code=run.end.exit_code, quiet=True)
         if run.recorder.unrecorded is not None:  # otherwise the reason is in the recording
             console.message(run.end.reason)
         return run.end.exit_code

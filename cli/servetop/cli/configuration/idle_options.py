@@ -123,6 +123,10 @@ _NO_DASHBOARD = _run(
 _NO_PAGE = _run(
     lambda run: run.output is None or run.output.web is None, "it is for the page of --web: leave it out, or give --web"
 )
+_NO_METRICS = _run(
+    lambda run: run.output is None or run.output.options.exporter.prometheus_port is None,
+    "it is for the metrics of --prometheus-port: leave it out, or give --prometheus-port",
+)
 _TWICE = "--extra-body sets or removes it too: leave out one of the two"
 _TOKEN_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 """Fields of a request that replace the length of `--output-len`."""
@@ -155,6 +159,7 @@ OF_RUNS: Mapping[str, tuple[Idle[RunChoices], ...]] = {
     "metadata": (_NOT_KEPT,),
     "theme": (_NO_DASHBOARD,),
     "reduced_motion": (_NO_DASHBOARD,),
+    "prometheus_host": (_NO_METRICS,),
     "web_host": (_NO_PAGE,),
     "web_port": (_NO_PAGE,),
     "web_steer": (_NO_PAGE,),

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 from servetop.core.config import RunConfig
 from servetop.core.errors import RecordingError
 from servetop.run import console
+from servetop.run.process.execution import Execution
+from servetop.run.process.finish_command import run_on_finish
 from servetop.run.process.run_signals import RunSignals
 from servetop.run.run_process import FinishedRun, RunContext, execute, final_summary
 
@@ -32,21 +34,21 @@ def run_headless(
     recording: Path,
     *,
     as_json: bool,
-    resume: bool = False,
-    throw_away: bool = False,
+    execution: Execution,
     sender: FirstSender | None = None,
 ) -> int:
     """Execute the run in this process and print its summary; return its exit code.
 
-    With `throw_away` the recording is not named. Signals after the end of the run are ignored: the summary is printed,
+    A recording that is thrown away is not named. Signals after the end of the run are ignored: the summary is printed,
     and the exit code is that of the recording.
     """
     with RunSignals().caught() as signals:
         observer, command_line = HeadlessObserver(config, recording), ["servetop", *sys.argv[1:]]
-        context = RunContext(signals=signals, observer=observer, command_line=command_line)
-        run = execute(config, recording, context=context, resume=resume, sender=sender)
+        context = RunContext(signals=signals, observer=observer, command_line=command_line, execution=execution)
+        run = execute(config, recording, context=context, resume=execution.resume, sender=sender)
         show = _print_run if config.watch is None else _print_watch
-        show(run, as_json=as_json, throw_away=throw_away)
+        show(run, as_json=as_json, throw_away=execution.throw_away)
+        run_on_finish(execution.on_finish, run.recorder, exit_code=run.end.exit_code)
     return run.end.exit_code
 
 

@@ -9,6 +9,7 @@ from typing import Annotated
 from servetop.cli.options import completions
 from servetop.cli.options.declaration import Option, options_class
 from servetop.cli.options.parsers import (
+    parse_command,
     parse_goodput,
     parse_max_failures,
     parse_metadata,
@@ -108,6 +109,30 @@ class DisplayOptions:
 
 
 @options_class
+class ExporterOptions:
+    """Where the metrics of a run are served while it lasts, if they are."""
+
+    prometheus_port: Annotated[
+        int | None,
+        output_option(
+            "--prometheus-port",
+            "Serve the metrics of the run at this port, for Prometheus; 0 for a free one, which is printed.",
+            default="not served",
+            minimum=0,
+            maximum=65535,
+        ),
+    ] = None
+    prometheus_host: Annotated[
+        str,
+        output_option(
+            "--prometheus-host",
+            "Address to serve the metrics at; 0.0.0.0 for all addresses of this machine. Not encrypted.",
+            unit="ADDRESS",
+        ),
+    ] = "127.0.0.1"
+
+
+@options_class
 class OutputOptions:
     """Where a run is recorded and shown."""
 
@@ -133,6 +158,17 @@ class OutputOptions:
             brief="Print only the summary, as JSON.",
         ),
     ] = False
+    on_finish: Annotated[
+        tuple[str, ...],
+        output_option(
+            "--on-finish",
+            "Run this command, without a shell, when the recording is closed; SERVETOP_RECORDING, SERVETOP_EXIT_CODE "
+            "and SERVETOP_HEADLINE are in its environment.",
+            unit="COMMAND",
+            parse=parse_command,
+        ),
+    ] = ()
+    exporter: ExporterOptions = ExporterOptions()
     display: DisplayOptions = DisplayOptions()
 
 

@@ -19,6 +19,8 @@ from servetop.core.config import RunConfig
 from servetop.core.errors import ExitCode, UsageError
 from servetop.core.events import Note
 from servetop.run import console
+from servetop.run.process.execution import Execution
+from servetop.run.process.finish_command import ON_FINISH
 from servetop.run.process.owned_run import OwnedRun, stderr_file
 from servetop.run.process.recording_trouble import RecordingTrouble, alert_note
 
@@ -67,9 +69,7 @@ def _exit_condition(signals: ViewerSignals) -> Callable[[], str]:
     return reason
 
 
-def run_with_dashboard(
-    config: RunConfig, recording: Path, *, display: DisplayOptions, resume: bool = False, throw_away: bool = False
-) -> int:
+def run_with_dashboard(config: RunConfig, recording: Path, *, display: DisplayOptions, execution: Execution) -> int:
     """Starts the run process, shows its recording as it grows, and returns the run's exit code.
 
     The run process starts before anything heavy is loaded here, so that both load at the same time. Its engine and
@@ -79,7 +79,7 @@ def run_with_dashboard(
     check_theme(display.theme)
     display = with_baseline_path(display)
     with stderr_file() as stderr:
-        run = OwnedRun.start(config, recording, stderr=stderr, resume=resume, throw_away=throw_away, await_frame=True)
+        run = OwnedRun.start(config, recording, stderr=stderr, execution=execution, await_frame=True)
         signals = ViewerSignals(run.signal)
         end_with_terminal(run.end_with_terminal)
         with signals.caught():
@@ -94,7 +94,7 @@ def run_with_dashboard(
                 run.signal(_BY_SIGNAL[left])
             if not run.ended:
                 console.message(_wait_message(left, watched=config.watch is not None))
-            return conclude(run, throw_away=throw_away)
+            return conclude(run, throw_away=execution.throw_away)
 
 
 _WAIT_MESSAGES = {
@@ -154,4 +154,6 @@ def conclude(run: OwnedRun, *, throw_away: bool) -> int:
             print_recording(str(run.recording), as_json=False, kept=not throw_away)
     if code and not print_recorded_end(run.recording):
         console.message(run.last_stderr_line())
+    for line in run.lines_about(ON_FINISH):
+        console.message(line)
     return code

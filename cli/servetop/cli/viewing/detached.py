@@ -11,6 +11,7 @@ from servetop.core.clock import MonotonicClock
 from servetop.core.config import RunConfig
 from servetop.core.errors import ExitCode
 from servetop.run import console
+from servetop.run.process.execution import Execution
 from servetop.run.process.owned_run import OwnedRun
 from servetop.run.process.registered_run import RegisteredRun
 from servetop.run.process.run_registry import RegistryError, RunRegistry
@@ -20,10 +21,10 @@ REGISTERED_WITHIN = 5.0
 CHECK_SECONDS = 0.02
 
 
-def start_detached(config: RunConfig, recording: Path, *, resume: bool, as_json: bool) -> int:
+def start_detached(config: RunConfig, recording: Path, *, execution: Execution, as_json: bool) -> int:
     """Starts the run and releases it once it records; failures before that are failures of this command."""
     with tempfile.TemporaryFile("w+") as stderr:
-        run = OwnedRun.start(config, recording, stderr=stderr, resume=resume)
+        run = OwnedRun.start(config, recording, stderr=stderr, execution=execution)
         asyncio.run(run.opened()).close()
         run.release()
     listed = asyncio.run(find_registered(run))

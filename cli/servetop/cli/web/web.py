@@ -16,6 +16,7 @@ from servetop.core.config import RunConfig
 from servetop.core.errors import ExitCode, UsageError, system_reason
 from servetop.core.system.own_python import python_argv
 from servetop.run import console
+from servetop.run.process.execution import Execution
 
 
 def serve_recording(recording: Path, address: WebAddress, display: DisplayOptions) -> int:
@@ -34,8 +35,7 @@ def run_in_browser(
     *,
     address: WebAddress,
     display: DisplayOptions,
-    resume: bool,
-    throw_away: bool = False,
+    execution: Execution,
 ) -> int:
     """Starts the run process once and serves viewers of its recording; the signal that ends this process ends both.
 
@@ -47,7 +47,7 @@ def run_in_browser(
     check_web(display)
     display = with_baseline_path(display)
     with stderr_file() as stderr:
-        run = OwnedRun.start(config, recording, stderr=stderr, resume=resume, throw_away=throw_away)
+        run = OwnedRun.start(config, recording, stderr=stderr, execution=execution)
         signals = ViewerSignals(run.signal)
         if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup
             signal.signal(signal.SIGHUP, run.end_with_terminal)
@@ -62,7 +62,7 @@ def run_in_browser(
                 raise
             if not run.ended:
                 console.message("ending the run")
-            return conclude(run, throw_away=throw_away)
+            return conclude(run, throw_away=execution.throw_away)
 
 
 def check_web(display: DisplayOptions) -> None:

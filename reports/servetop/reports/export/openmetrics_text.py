@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from servetop.core.errors import UsageError
-from servetop.core.text.sanitize import sanitize_line
+from servetop.core.text.exposition_text import help_line, number_text, quoted_label
 from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.export.exported_columns import ExportedColumn
 from servetop.reports.export.exported_tables import TABLES
@@ -57,7 +57,7 @@ def openmetrics_text(reader: RecordingReader) -> Iterator[str]:
 def _samples(reader: RecordingReader, source: _Source, column: ExportedColumn, rows: Sequence[Any]) -> list[str]:
     """Return labels, value and time of each row with a known number."""
     columns = {each.name: each for each in TABLES[source.table].columns}
-    recording = _quoted(reader.name)
+    recording = quoted_label(reader.name)
     at, gpu, epoch = columns[source.at], columns.get("gpu"), reader.header.anchor.wall_epoch_s
     samples = []
     for row in sorted(rows, key=gpu.value) if gpu is not None else rows:  # the samples of one series together
@@ -65,15 +65,8 @@ def _samples(reader: RecordingReader, source: _Source, column: ExportedColumn, r
         if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
             continue
         device = "" if gpu is None else f',gpu="{gpu.value(row)}"'
-        number = ("+Inf" if value > 0 else "-Inf") if math.isinf(value) else repr(value)
-        samples.append(f"{{recording={recording}{device}}} {number} {epoch + at.value(row):.3f}\n")
+        samples.append(f"{{recording={recording}{device}}} {number_text(value)} {epoch + at.value(row):.3f}\n")
     return samples
-
-
-def _quoted(text: str) -> str:
-    """Return a text as the value of a label."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{sanitize_line(escaped)}"'
 
 
 def _metric(name: str, meaning: str, samples: Sequence[str]) -> str:
@@ -81,5 +74,6 @@ def _metric(name: str, meaning: str, samples: Sequence[str]) -> str:
     for short, full in _UNITS.items():
         name = name.removesuffix(short) + full if name.endswith(short) else name
     family, kind = (name.removesuffix("_total"), "counter") if name.endswith("_total") else (name, "gauge")
-    text = meaning.replace("\\", "\\\\").replace("\n", " ")
-    return f"# HELP {family} {text}\n# TYPE {family} {kind}\n" + "".join(f"{name}{each}" for each in samples)
+    return f"# HELP {family} {help_line(meaning)}\n# TYPE {family} {kind}\n" + "".join(
+        f"{name}{each}" for each in samples
+    )

@@ -114,7 +114,7 @@ class RunLoop:
         await self._start_next_at(self._starter, self._progress.left[0].needs)
 
     async def _engine_started(self, facts: EngineFacts) -> None:
-        self._recorder.set_engine(facts)
+        self.ticks.set_engine(facts)
         self.engine_name = facts.name
         self._max_num_seqs = facts.max_num_seqs
         self._failures.started(self._engine.wanted)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from servetop.core.clock import Clock
 from servetop.core.events import Command, Note, RequestRecord, Severity, StageChange
 from servetop.core.interfaces.request_in_flight import RequestInFlight
+from servetop.core.interfaces.run_source import EngineFacts
 from servetop.core.interfaces.search_state import SearchState
 from servetop.core.interfaces.skipped_cell import SkippedCell
 from servetop.core.tick import ClientTick, Tick
@@ -18,6 +20,18 @@ from servetop.run.process.recording_trouble import RECORDER, alert_line
 
 Alert = Callable[[str], None]
 """Shows a line to the user at once."""
+
+
+class TickListener(Protocol):
+    """Takes everything that is recorded, when it is, such as the metrics of the run."""
+
+    def take(self, transaction: TickTransaction) -> None:
+        """Take what a tick adds to the recording."""
+        ...
+
+    def set_engine(self, facts: EngineFacts) -> None:
+        """Take what is known of the engine."""
+        ...
 
 
 class TickRecorder:
@@ -37,6 +51,8 @@ class TickRecorder:
         """Why the recording cannot be written at the moment; empty while it can."""
         self._failing: str | None = None
         self._path = recorder.path
+        self.listener: TickListener | None = None
+        """Takes what is recorded from now on; None: nothing does."""
 
     def note(self, severity: Severity, source: str, *, text: str) -> None:
         """Add a note to the timeline."""
@@ -49,6 +65,12 @@ class TickRecorder:
     def add_search_state(self, state: SearchState) -> None:
         """Record what a search knows, and which load follows."""
         self._search_states.append(state)
+
+    def set_engine(self, facts: EngineFacts) -> None:
+        """Record what is known of the engine, or replace it after a restart."""
+        self._recorder.set_engine(facts)
+        if self.listener is not None:
+            self.listener.set_engine(facts)
 
     def set_random_tokens(self, tokens: str) -> None:
         """Record what prompts of random token ids consist of: `ordinary` or `unchecked` tokens."""
@@ -98,6 +120,8 @@ class TickRecorder:
         self._notes, self._replies, self._stages = [], [], []
         self._skipped, self._search_states = [], []
         self._recorder.commit(transaction)
+        if self.listener is not None:
+            self.listener.take(transaction)
 
     def _tick(self, client: ClientTick) -> Tick:
         return Tick(client=client, engine=self._engine.newest_sample(), gpus=self._engine.newest_gpus())

@@ -17,6 +17,7 @@ from servetop.core.clock import MonotonicClock
 from servetop.core.config import RunConfig, to_data
 from servetop.core.errors import ExitCode, RecordingError, ServetopError
 from servetop.core.system.own_python import python_argv
+from servetop.run.process.execution import Execution
 from servetop.run.process.owner_pipe import AWAIT_FRAME, HANG_UP, RELEASE, SHOWN, THROW_AWAY
 
 if TYPE_CHECKING:
@@ -66,16 +67,16 @@ class OwnedRun:
         recording: Path,
         *,
         stderr: IO[str],
-        resume: bool = False,
-        throw_away: bool = False,
+        execution: Execution | None = None,
         await_frame: bool = False,
     ) -> OwnedRun:
         """Start a run in a session of its own, so that a closed terminal does not end it.
 
-        With `throw_away` the folder of its recording is removed at the end; with `await_frame` it starts to record at
-        once, but starts engine and senders only after `shown`.
+        With `await_frame` it starts to record at once, but starts engine and senders only after `shown`. The port of
+        its metrics is closed in this process.
         """
-        given = {"--resume": resume, THROW_AWAY: throw_away, AWAIT_FRAME: await_frame}
+        how = execution or Execution()
+        given = {"--resume": how.resume, THROW_AWAY: how.throw_away, AWAIT_FRAME: await_frame}
         flags = [name for name, wanted in given.items() if wanted]
         process = subprocess.Popen(
             python_argv("-m", "servetop.run.run_process", str(recording), *flags),
@@ -84,10 +85,13 @@ class OwnedRun:
             stderr=stderr,
             start_new_session=True,
             bufsize=0,
+            pass_fds=how.inherited,
         )
         run = cls(process, recording, stderr)
-        setup = {"config": to_data(config), "command_line": ["servetop", *sys.argv[1:]]}
+        setup = {"config": to_data(config), "command_line": ["servetop", *sys.argv[1:]], **how.setup}
         run._send(json.dumps(setup).encode())
+        if how.metrics is not None:
+            how.metrics.close()
         return run
 
     @property
@@ -156,6 +160,12 @@ class OwnedRun:
         whole = data[: data.rfind(b"\n") + 1]
         self._read += len(whole)
         return whole.decode("utf-8", "replace").splitlines()
+
+    def lines_about(self, beginning: str) -> list[str]:
+        """Return all messages on stderr that begin with a text, without the name of the program."""
+        self._stderr.seek(0)
+        lines = (line.removeprefix("servetop: ") for line in self._stderr.read().splitlines())
+        return [line for line in lines if line.startswith(beginning)]
 
     def last_stderr_line(self) -> str:
         """Return the last line that the run process wrote to stderr."""

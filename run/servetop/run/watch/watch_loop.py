@@ -75,7 +75,7 @@ class WatchLoop:
         self._recorder = recorder
         self._clock = MonotonicClock(start.anchor.origin_ns)
         self._engine: WatchedEngine = (
-            WatchedFleet(config, self._clock, on_facts=recorder.set_engine)
+            WatchedFleet(config, self._clock, on_facts=lambda facts: self.ticks.set_engine(facts))
             if self._settings.several
             else EngineSession(config.engine, self._clock, workload=config.workload)
         )
@@ -189,7 +189,7 @@ class WatchLoop:
             self._retry_at = self._clock.now() + RETRY_SECONDS
             return
         self._note_return(facts)
-        self._recorder.set_engine(facts)
+        self.ticks.set_engine(facts)
         self._facts, self.engine_name = facts, facts.name
         self._attached_at = self._clock.now() if self._attached_at is None else self._attached_at
 
