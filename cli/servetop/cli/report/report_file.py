@@ -13,9 +13,12 @@ from servetop.core.errors import ExitCode, UsageError
 from servetop.recordings.library.catalog import resolve
 from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.comparison.compare_recordings import compare_recordings
+from servetop.reports.comparison.compare_watches import compare_watches, watches_compared
 from servetop.reports.comparison.comparison_markdown import markdown_lines
+from servetop.reports.comparison.watch_comparison_text import watch_markdown
 from servetop.reports.page.comparison_html import comparison_html
 from servetop.reports.page.comparison_page import comparison_page
+from servetop.reports.page.watch_markdown import watch_report_lines
 from servetop.run import console
 from servetop.run.search.result_page import recording_html, search_texts
 
@@ -70,16 +73,29 @@ def _recording_text(name: str, options: ReportOptions, kind: str) -> str:
     if kind == HTML:
         return recording_html(name, prices=options.price)
     with contextlib.closing(RecordingReader.open(resolve(name))) as reader:
+        if reader.header.config.watch is not None:
+            return _lines_text(watch_report_lines(reader))
         answers, _ = search_texts(reader)
         return _lines_text(recording_markdown(reader, answers=answers))
 
 
 def _pair_text(options: ReportOptions, kind: str) -> str:
     first, second = options.files
+    if watches := watches_compared(options.files):
+        return _watches_text(watches, options, kind)
     if kind == MARKDOWN:
         found = compare_recordings(options.files, prices=options.price, anyway=options.anyway)
         return _lines_text(markdown_lines(found))
     return comparison_html(comparison_page((first, second), prices=options.price, anyway=options.anyway))
+
+
+def _watches_text(paths: Sequence[Path], options: ReportOptions, kind: str) -> str:
+    if options.price or options.anyway:
+        given = "--price" if options.price else "--anyway"
+        raise UsageError(f"{given}: watches are shown side by side, without a load of their own: leave it out")
+    if kind != MARKDOWN:
+        raise UsageError("the comparison of watches has no HTML page: add --format md, or use servetop compare")
+    return _lines_text(watch_markdown(compare_watches(paths)))
 
 
 def _lines_text(lines: Sequence[str]) -> str:

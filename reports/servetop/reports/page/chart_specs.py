@@ -53,10 +53,11 @@ _IF_ANY = ("failed", "queued")
 """Columns that are left out if they are always 0."""
 
 
-def time_charts(time: TimeColumns) -> list[ChartSpec]:
-    """Return the charts over time of which the recording has at least one line."""
-    known, shown = time.known - {each for each in _IF_ANY if not np.nanmax(time.columns[each], initial=0)}, []
-    for chart in CHARTS:
+def time_charts(time: TimeColumns, charts: Sequence[ChartSpec] | None = None) -> list[ChartSpec]:
+    """Return the charts over time, by default those of a run, of which the recording has at least one line."""
+    unused = {each for each in _IF_ANY if each in time.columns and not np.nanmax(time.columns[each], initial=0)}
+    known, shown = time.known - unused, []
+    for chart in CHARTS if charts is None else charts:
         lines = [each for each in chart.lines if each.column in known]
         if any(each.column != "target" for each in lines):
             right = chart.right_unit if any(each.right for each in lines) else None

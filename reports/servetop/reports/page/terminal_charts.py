@@ -18,6 +18,7 @@ from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.page.chart_specs import ChartSpec, time_charts
 from servetop.reports.page.latency_charts import LOAD_TITLE, stage_points
 from servetop.reports.page.time_columns import TimeColumns, load_columns
+from servetop.reports.page.watched_columns import recorded_watch_charts
 from servetop.reports.summary.recorded_run import recorded_run
 from servetop.reports.summary.summary import run_summary
 from servetop.tui.drawing.plot_marks import SPAN, START, TimeMarks
@@ -68,9 +69,12 @@ def terminal_charts(reader: RecordingReader, *, names: Sequence[str], width: int
 
     Those over time are in the order of the page, below a list of the stages and episodes that they mark.
     """
-    record = recorded_run(reader)
-    time = load_columns(record, reader.gpu_samples(), most=width - FRAME_WIDTH)
-    over_time = [each for each in time_charts(time) if each.name in names]
+    record, specs = recorded_run(reader), None
+    if record.header.config.watch is None:
+        time = load_columns(record, reader.gpu_samples(), most=width - FRAME_WIDTH)
+    else:
+        time, specs = recorded_watch_charts(reader, record, most=width - FRAME_WIDTH)
+    over_time = [each for each in time_charts(time, specs) if each.name in names]
     charts = _time_charts(record, time, over_time, width=width) if over_time else []
     if LATENCY in names and len(record.loads) > 1:
         charts += _latency_charts(reader, width=width)

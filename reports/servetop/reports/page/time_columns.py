@@ -20,11 +20,11 @@ _SHORTEST = round(1 / TICK_SECONDS)
 _WINDOW = 40
 """Ticks of a window of percentiles: ten seconds, as on the screens."""
 _RATES = {
-    "sent": ("sent",),
-    "done": ("ok",),
-    "failed": ("failed",),
-    "output_tokens": ("output_tokens",),
-    "preemptions": ("preemptions",),
+    "sent": "sent",
+    "done": "ok",
+    "failed": "failed",
+    "output_tokens": "output_tokens",
+    "preemptions": "preemptions",
 }
 _GAUGES = ("in_flight", "queued", "running", "waiting", "kv_usage")
 _LATENCIES = ("ttft", "tpot", "itl", "e2el")
@@ -58,9 +58,18 @@ def load_columns(record: RunRecord, gpus: Sequence[GpuSample], *, most: int = MO
 
 
 def time_columns(
-    history: TickHistory, gpus: Sequence[GpuSample] = (), *, since: float = 0.0, most: int = MOST_BINS
+    history: TickHistory,
+    gpus: Sequence[GpuSample] = (),
+    *,
+    since: float = 0.0,
+    most: int = MOST_BINS,
+    rates: Mapping[str, str] = _RATES,
+    latencies: Sequence[str] = _LATENCIES,
 ) -> TimeColumns:
-    """Return rates, gauges and percentiles from `since` seconds on in about `most` bins; rates are per second."""
+    """Return rates, gauges and percentiles from `since` seconds on in about `most` bins; rates are per second.
+
+    `rates` are columns of counts by the names of their rates.
+    """
     first = max(since, history.ticks[0].end - TICK_SECONDS) if len(history) else 0.0
     until = history.ticks[-1].end if len(history) else 0.0
     ticks = max(_SHORTEST, math.ceil((until - first) / TICK_SECONDS / most))
@@ -70,14 +79,14 @@ def time_columns(
     ends = [history.ticks[stop - 1].end for _, stop in bins]
     columns = {"at": np.array(ends, dtype=np.float64) - seconds / 2}
     columns["target"] = _target(history, bins)
-    for name, parts in _RATES.items():
-        columns[name] = _each(history, parts[0], bins, np.nansum) / seconds
-        columns[name][np.isnan(_each(history, parts[0], bins, np.nanmax))] = math.nan
+    for name, counted in rates.items():
+        columns[name] = _each(history, counted, bins, np.nansum) / seconds
+        columns[name][np.isnan(_each(history, counted, bins, np.nanmax))] = math.nan
     for name in _GAUGES:
         columns[name] = _each(history, name, bins, np.nanmean)
         columns[f"{name}_low"] = _each(history, name, bins, np.nanmin)
         columns[f"{name}_high"] = _each(history, name, bins, np.nanmax)
-    for name in _LATENCIES:
+    for name in latencies:
         windows = [(max(0, stop - max(_WINDOW, ticks)), stop) for _, stop in bins]
         middle, _, high = np.array(history.sliding_percentiles(name, windows)).reshape(-1, 3).T
         columns[f"{name}_p50"], columns[f"{name}_p99"] = middle, high

@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 
+from servetop.core.errors import UsageError
 from servetop.core.text import formats
 from servetop.core.text.counted import counted
 from servetop.recordings.library.catalog import resolve
 from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.page.page_html import page_html
 from servetop.reports.page.report_page import report_page
+from servetop.reports.page.watch_page import watch_html, watch_page
 from servetop.reports.summary.summary import run_summary
 from servetop.run.search.answer_line import answer_line
 from servetop.run.search.search_result import Confirmation, SearchResult, search_result
@@ -19,6 +21,10 @@ from servetop.run.search.search_result import Confirmation, SearchResult, search
 def recording_html(name: str, *, prices: Sequence[str] = ()) -> str:
     """Return the page of one recording; RecordingError if it cannot be read, UsageError for prices without sense."""
     with contextlib.closing(RecordingReader.open(resolve(name))) as reader:
+        if reader.header.config.watch is not None:
+            if prices:
+                raise UsageError("--price: a watch has no requests of its own: leave it out")
+            return watch_html(watch_page(reader, name=name))
         answers, remarks = search_texts(reader)
         return page_html(report_page(reader, name=name, prices=prices, answers=answers, remarks=remarks))
 

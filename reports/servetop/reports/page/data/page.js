@@ -28,7 +28,7 @@ function addCopyButtons() {
   }
 }
 
-addLimits(document.getElementById("limits"));
+if (document.getElementById("limits")) addLimits(document.getElementById("limits"));
 addSearch(document.getElementById("search"));
 addCharts();
 addCopyButtons();

@@ -1,0 +1,104 @@
+"""The rows of the tables of a watch as texts, the same on the terminal and in a report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from servetop.analysis.exported.exported_summary import ExportedMetric
+from servetop.analysis.summary.watch_types import ReplicaWatch, WatchedFigures, WatchSummary
+from servetop.core.text import formats
+from servetop.core.units import MS_PER_S
+
+LATENCIES = ("TTFT", "TPOT", "ITL", "E2EL", "time in the queue")
+"""Histograms of the engine in the table of latencies, by their names on the engine page."""
+LATENCY_CAPTION = "Latency by the engine's own histograms, ms"
+SERVER_COLUMNS = ("tok/s", "req/s", "peak\nrun", "peak\nwait", "peak\nKV", "preempt.", "TTFT\np90", "version")
+SERVER_CAPTION = "Servers (latency in ms)"
+
+
+def watch_title(summary: WatchSummary) -> str:
+    """Return the engine, its version and its model."""
+    engine = summary.engine
+    return " ".join(str(part) for part in (engine.name, engine.version, "·", summary.model_id) if part)
+
+
+def total_rows(summary: WatchSummary) -> list[tuple[str, str]]:
+    """Return name and text of each figure that the server exports."""
+    engine, server, watched = summary.engine, summary.server, summary.watched
+    rows: list[tuple[str, str | None]] = [("Watched", None if watched is None else formats.clock(watched.seconds))]
+    if watched is not None:
+        silent = watched.seconds_without_metrics
+        rows += [
+            ("Without metrics", formats.clock(silent) if silent else None),
+            ("Requests finished", _known(watched.requests, formats.exact)),
+            ("Request throughput", _rate(watched.request_throughput, "req/s")),
+            ("Output throughput", _rate(watched.output_throughput, "tok/s")),
+            ("Prompt throughput", _rate(watched.prompt_throughput, "tok/s")),
+        ]
+    rows += [
+        ("KV blocks", _known(engine.kv_blocks_total, formats.exact)),
+        ("Peak KV usage", _known(server.max_kv_usage, formats.percent)),
+        ("Preemptions", _known(server.preemptions, formats.exact)),
+        ("Prefix cache hits", _known(server.prefix_cache_hit_rate, formats.percent)),
+        ("Peak running", _known(server.max_running, formats.exact)),
+        ("Peak waiting", _known(server.max_waiting, formats.exact)),
+    ]
+    return [(label, value) for label, value in rows if value is not None]
+
+
+def server_row(each: ReplicaWatch) -> list[str]:
+    """Return the name and the texts of SERVER_COLUMNS of one of several servers."""
+    watched, server = each.watched, each.server
+    return [
+        each.name,
+        formats.number(None if watched is None else watched.output_throughput),
+        formats.number(None if watched is None else watched.request_throughput),
+        *map(formats.exact, (server.max_running, server.max_waiting)),
+        formats.percent(server.max_kv_usage),
+        formats.exact(server.preemptions),
+        formats.in_full(each.p90_ttft_ms),
+        each.version or formats.UNKNOWN,
+    ]
+
+
+def server_remarks(summary: WatchSummary) -> Iterator[str]:
+    """Yield what there is to add of each of several servers besides its figures."""
+    for each in summary.replicas or ():
+        restarts = f"{each.restarts} × restarted" if each.restarts else ""
+        state = "" if each.state in ("attached", "restarted") else each.state
+        differs = f"differs: {each.differs}" if each.differs else ""
+        if remarks := [part for part in (state, restarts, each.reason, differs) if part]:
+            yield f"{each.name}: {'; '.join(remarks)}"
+
+
+def latency_rows(summary: WatchSummary) -> list[list[str]]:
+    """Return name, mean, p50 and p90 of each latency that the engine exports, in milliseconds."""
+    if summary.watched is None:
+        return []
+    return [
+        [name, *map(formats.in_full, values)]
+        for name, values in _latencies(summary.watched, summary.engine_metrics or ())
+        if any(value is not None for value in values)
+    ]
+
+
+def _latencies(
+    watched: WatchedFigures, metrics: Sequence[ExportedMetric]
+) -> Iterator[tuple[str, tuple[float | None, float | None, float | None]]]:
+    means = dict(zip(LATENCIES, (watched.mean_ttft_ms, watched.mean_tpot_ms, None, watched.mean_e2el_ms,
+                                 watched.mean_queue_ms), strict=True))  # fmt: skip
+    quantiles = {each.name: (_ms(each.value), _ms(each.p90)) for each in metrics if each.name in LATENCIES}
+    for name in LATENCIES:
+        yield name, (means[name], *quantiles.get(name, (None, None)))
+
+
+def _ms(seconds: float | None) -> float | None:
+    return None if seconds is None else seconds * MS_PER_S
+
+
+def _known(value: float | None, text: Callable[[float], str]) -> str | None:
+    return None if value is None else text(value)
+
+
+def _rate(value: float | None, unit: str) -> str | None:
+    return None if value is None else f"{formats.number(value)} {unit}"
