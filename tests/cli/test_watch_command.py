@@ -112,6 +112,9 @@ def test_what_is_about_requests_is_refused(servetop: Servetop, simulator: str, t
     for words in (("--story",), ("--price", "2/h"), ("--metric-percentiles", "75")):
         done = servetop("summary", recording, *words)
         assert (done.code, "a watch" in done.complaint) == (2, True), done.err
-    for command in (("report", recording), ("export", recording, "--format", "vllm"), ("--config", recording)):
+    for command in (
+        ("report", recording, "--price", "2/h"), ("check", recording), ("compare", recording),
+        ("export", recording, "--format", "vllm"), ("--config", recording),
+    ):  # fmt: skip
         done = servetop(*command)
         assert (done.code, "watch" in done.complaint) == (2, True), done.err
