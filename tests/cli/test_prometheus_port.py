@@ -5,7 +5,10 @@ from __future__ import annotations
 import contextlib
 import itertools
 import re
+import shlex
+import signal
 import subprocess
+import sys
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -15,6 +18,7 @@ import pytest
 from servetop.cli.main import main
 from servetop.core.errors import ExitCode
 from servetop.run.exporter.metrics_socket import listening_socket
+from tests.cli.terminal import Terminal
 from tests.harness import RAN, Servetop, wait_for
 from tests.run.exporter.recorded import Samples, falls, samples_of
 from tests.watched_server import watched_server
@@ -120,6 +124,26 @@ def test_a_detached_run_serves_its_metrics_at_the_printed_address(servetop: Serv
         stopped = servetop("stop", "latest", "--now")
     assert stopped.code == 0, stopped.err
     assert scraped(url) is None
+
+
+@pytest.mark.integration
+def test_a_run_with_the_dashboard_serves_its_metrics_and_says_what_failed_at_its_end(
+    servetop: Servetop, tmp_path: Path
+) -> None:
+    failing = shlex.join([sys.executable, "-c", "print('unseen'); raise SystemExit(7)"])
+    words = ("--request-rate", "20", "--duration", "120", "--input-len", "32", "--output-len", "8")
+    more = ("--prometheus-port", "0", "--on-finish", failing, "--record", str(tmp_path / "r.servetop"))
+    argv = [sys.executable, "-m", "servetop", *words, *more]
+    with Terminal.run(argv, servetop.environment) as terminal:
+        address = re.compile(r"the metrics of the run are at (http://127\.0\.0\.1:\d+/metrics)")
+        found = wait_for(lambda: address.search(terminal.text), seconds=30, what="the address")
+        wait_for(lambda: total(scraped(found[1]) or {}, "servetop_requests_total"), seconds=60, what="a request")
+        terminal.process.send_signal(signal.SIGINT)
+        assert terminal.process.wait(300) == 130
+        wait_for(lambda: "ended with exit code 7" in terminal.text, seconds=30, what="the line about the command")
+        assert "servetop: --on-finish: " in terminal.text
+        assert "unseen" not in terminal.text
+    assert scraped(found[1]) is None
 
 
 @pytest.mark.integration

@@ -24,7 +24,7 @@ SERIES = {
 """The labels of every series that a run or a watch serves, by name."""
 OF_THE_SCRAPE = {"instance", "job"}
 KINDS = {"timeseries", "state-timeline", "stat", "heatmap"}
-SOURCE = {"type": "prometheus", "uid": "${DS_PROMETHEUS}"}
+SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 
 
 def series_in(query: str) -> list[tuple[str, set[str]]]:
@@ -75,8 +75,9 @@ def test_every_metric_that_changes_is_on_the_dashboard() -> None:
 def test_it_has_the_form_that_grafana_imports() -> None:
     assert {"title", "uid", "tags", "schemaVersion", "panels", "templating", "time"} <= BOARD.keys()
     assert len(BOARD["uid"]) <= 40
+    assert "vllm" in BOARD["tags"], "the links of vLLM's own dashboards find it by this tag"
     assert BOARD["schemaVersion"] >= 36
-    assert [each["name"] for each in BOARD["templating"]["list"]] == ["DS_PROMETHEUS", "instance"]
+    assert [each["name"] for each in BOARD["templating"]["list"]] == ["datasource", "instance"]
     ids = [panel["id"] for panel in BOARD["panels"]]
     assert len(ids) == len(set(ids))
     for panel in PANELS:

@@ -64,7 +64,7 @@ class ClientTotals:
         """Return the counters and histograms with their present values."""
         self._add_up()
         ticks = [*self._sums.values()] or [ClientTick(index=0)]
-        whole = merge_client_ticks(ticks, gauges=ticks[-1].gauges)
+        whole = merge_client_ticks(ticks, gauges=ticks[-1].gauges)  # of one it is that one
         sums = [(dict(key), tick) for key, tick in self._sums.items() if key]
         for metric, name in registry.TICK_COUNTERS.items():
             value = getattr(whole, name)

@@ -48,12 +48,7 @@ def _quality(text: str) -> float:
 
 def _family(family: MetricFamily, *, openmetrics: bool) -> Iterator[str]:
     metric = family.metric
-    name = metric.family if openmetrics else metric.name
-    yield f"# HELP {name} {help_line(metric.help)}\n"
-    kind = metric.kind.value if openmetrics else _PLAIN_TYPES.get(metric.kind, metric.kind.value)
-    yield f"# TYPE {name} {kind}\n"
-    if openmetrics and metric.unit:
-        yield f"# UNIT {name} {metric.unit}\n"
+    yield _head(metric, openmetrics)
     for sample in family.samples:
         if isinstance(sample.value, BucketCounts):
             yield from _histogram(metric, sample, sample.value)
@@ -63,17 +58,25 @@ def _family(family: MetricFamily, *, openmetrics: bool) -> Iterator[str]:
 
 def _histogram(metric: LiveMetric, sample: MetricSample, value: BucketCounts) -> Iterator[str]:
     labels = _labels(sample.labels)
-    start = f"{metric.name}_bucket{{{labels[1:-1]}{',' if labels else ''}le="
-    for bound, count in zip(_bounds(metric.bounds), value.counts, strict=True):
-        yield f"{start}{bound}}} {count}\n"
+    yield "".join(map("{}{}\n".format, _buckets(metric, labels), value.counts))
     yield f"{metric.name}_sum{labels} {number_text(value.total)}\n"
     yield f"{metric.name}_count{labels} {value.counts[-1]}\n"
 
 
 @functools.cache
-def _bounds(bounds: tuple[float, ...]) -> Sequence[str]:
-    """Return the bounds and infinity as values of the label `le`."""
-    return [quoted_label(number_text(float(bound))) for bound in (*bounds, math.inf)]
+def _head(metric: LiveMetric, openmetrics: bool) -> str:
+    name = metric.family if openmetrics else metric.name
+    kind = metric.kind.value if openmetrics else _PLAIN_TYPES.get(metric.kind, metric.kind.value)
+    unit = f"# UNIT {name} {metric.unit}\n" if openmetrics and metric.unit else ""
+    return f"# HELP {name} {help_line(metric.help)}\n# TYPE {name} {kind}\n{unit}"
+
+
+@functools.lru_cache(maxsize=256)
+def _buckets(metric: LiveMetric, labels: str) -> Sequence[str]:
+    """Return the line of each bucket up to its count."""
+    start = f"{metric.name}_bucket{{{labels[1:-1]}{',' if labels else ''}le="
+    bounds = (*map(float, metric.bounds), math.inf)
+    return [f"{start}{quoted_label(number_text(bound))}}} " for bound in bounds]
 
 
 def _labels(labels: Mapping[str, str]) -> str:

@@ -22,7 +22,7 @@ class LiveMetricKind(StrEnum):
 _SUFFIXES = {LiveMetricKind.COUNTER: "_total", LiveMetricKind.INFO: "_info"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LiveMetric:
     """A metric with its name, unit, help and labels."""
 

@@ -16,8 +16,8 @@ from servetop.core.tick import Tick
 from servetop.recordings.write.tick_transaction import TickTransaction
 from servetop.tui.state.judged_run import JudgedRun
 
-REFRESH_SECONDS = 5.0
-"""Age from which a judgement is computed again: one costs some milliseconds, ten times as much as the other metrics."""
+REFRESH_SECONDS = 10.0
+"""Age from which a judgement is computed again: one costs twenty times as much as a page of the other metrics."""
 MOST_TICKS = 1920
 """Ticks in memory, of which half are dropped then; eight minutes."""
 BEFORE_FIRST = 400
