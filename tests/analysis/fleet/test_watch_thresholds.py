@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from servetop.analysis.fleet.watch_thresholds import Judgement, judge, parse_watch_threshold
+from servetop.analysis.fleet.watch_thresholds import ThresholdResult, judge, parse_watch_threshold
 from servetop.core.errors import UsageError
 
 
@@ -47,15 +47,15 @@ def test_anything_else_is_refused_with_what_to_write(text: str, message: str) ->
     assert message in str(caught.value)
 
 
-def judged(values: list[float], text: str = "waiting<=10", *, hold: float = 10.0) -> Judgement:
+def judged(values: list[float], text: str = "waiting<=10", *, hold: float = 10.0) -> ThresholdResult:
     return judge(parse_watch_threshold(text), np.array(values), step=1.0, hold=hold, server="gpu7")
 
 
 def test_only_what_lasts_breaks_a_threshold() -> None:
-    assert judged([0.0] * 20 + [11.0] * 9 + [0.0] * 20) == Judgement()
-    assert judged([0.0] * 20 + [11.0] * 9 + [10.0] + [11.0] * 9) == Judgement(), "a limit that is allowed is kept"
+    assert judged([0.0] * 20 + [11.0] * 9 + [0.0] * 20) == ThresholdResult()
+    assert judged([0.0] * 20 + [11.0] * 9 + [10.0] + [11.0] * 9) == ThresholdResult(), "a limit that is allowed is kept"
     found = judged([0.0] * 20 + [11.0] * 10 + [0.0] * 20)
-    assert found == Judgement(broken="gpu7: waiting<=10 was broken from 0:20 for 0:10")
+    assert found == ThresholdResult(broken="gpu7: waiting<=10 was broken from 0:20 for 0:10")
 
 
 def test_the_longest_time_is_said_and_the_first_one() -> None:
@@ -69,7 +69,7 @@ def test_what_was_not_measured_neither_keeps_nor_breaks_it() -> None:
     assert judged([11.0] * 6 + unknown + [11.0] * 3).undecided.endswith(
         "measured for 9 s only, of at least 10 s (--for)"
     )
-    assert judged([11.0] * 8 + unknown + [0.0] * 20) == Judgement()
+    assert judged([11.0] * 8 + unknown + [0.0] * 20) == ThresholdResult()
     assert judged([]).undecided != ""
 
 

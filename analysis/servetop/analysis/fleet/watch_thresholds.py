@@ -48,7 +48,7 @@ class WatchThreshold:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
+class ThresholdResult:
     """Whether a threshold was kept by a server: `broken` and `undecided` are one line each, both empty if it was."""
 
     broken: str = ""
@@ -77,7 +77,7 @@ def parse_watch_threshold(text: str) -> WatchThreshold:
     return WatchThreshold(metric=metric, sign=match["sign"], limit=limit, text="".join(text.split()))
 
 
-def judge(threshold: WatchThreshold, values: FloatArray, *, step: float, hold: float, server: str) -> Judgement:
+def judge(threshold: WatchThreshold, values: FloatArray, *, step: float, hold: float, server: str) -> ThresholdResult:
     """Judge one value for each `step` seconds from second 0 on; NaN is not known.
 
     A threshold is broken if it is for `hold` seconds without a break.
@@ -90,15 +90,15 @@ def judge(threshold: WatchThreshold, values: FloatArray, *, step: float, hold: f
         until = "to the end" if longest[1] == values.size else f"for {formats.clock(end - begin)}"
         since = next(span for span in spans if (span[1] - span[0]) * step >= hold)
         again = "" if since == longest else f", first at {formats.clock(since[0] * step)}"
-        return Judgement(broken=f"{who}{threshold.text} was broken from {formats.clock(begin)} {until}{again}")
+        return ThresholdResult(broken=f"{who}{threshold.text} was broken from {formats.clock(begin)} {until}{again}")
     known = float((~np.isnan(values)).sum()) * step
     if not known:
-        return Judgement(undecided=f"{who}{threshold.text}: {threshold.metric} was not measured")
+        return ThresholdResult(undecided=f"{who}{threshold.text}: {threshold.metric} was not measured")
     if known < hold:
-        return Judgement(
+        return ThresholdResult(
             undecided=f"{who}{threshold.text}: measured for {known:g} s only, of at least {hold:g} s (--for)"
         )
-    return Judgement()
+    return ThresholdResult()
 
 
 def _spans(flags: BoolArray) -> Sequence[tuple[int, int]]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from servetop.analysis.checks.check_outcome import CheckOutcome
-from servetop.analysis.fleet.watch_thresholds import Judgement, WatchThreshold, parse_watch_threshold
+from servetop.analysis.fleet.watch_thresholds import ThresholdResult, WatchThreshold, parse_watch_threshold
 from servetop.core.config_values.watch_config import WatchConfig
 from servetop.core.errors import RecordingError, UsageError
 from servetop.recordings.read.reader import RecordingReader
@@ -64,7 +64,7 @@ def _items(reader: RecordingReader, thresholds: Sequence[str], *, recording: str
     return [_item(*found, recording=recording) for found in judged_servers(reader, wanted, hold=hold, named=False)]
 
 
-def _item(server: str, threshold: WatchThreshold, found: Judgement, *, recording: str) -> CheckItem:
+def _item(server: str, threshold: WatchThreshold, found: ThresholdResult, *, recording: str) -> CheckItem:
     outcome, text = CheckOutcome.KEPT, "it was not broken"
     if found.broken:
         outcome, text = CheckOutcome.BROKEN, f"it{found.broken.removeprefix(threshold.text)}"

@@ -14,7 +14,7 @@ from servetop.analysis.fleet.watch_thresholds import (
     GAUGES,
     LATENCIES,
     RATES,
-    Judgement,
+    ThresholdResult,
     WatchThreshold,
     judge,
     parse_watch_threshold,
@@ -56,7 +56,7 @@ def judged_servers(
     hold: float,
     end: RunEnd | None = None,
     named: bool = True,
-) -> Iterator[tuple[str, WatchThreshold, Judgement]]:
+) -> Iterator[tuple[str, WatchThreshold, ThresholdResult]]:
     """Yield server (empty for one that is watched alone), threshold and judgement, which has the name if `named`.
 
     `end` is the end of the watch if it is not recorded yet.
