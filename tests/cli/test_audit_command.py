@@ -148,7 +148,7 @@ def test_a_client_that_never_ends_is_ended_after_the_timeout(servetop: Servetop,
         (["audit", "--", "true"], "does not use the simulator's address: write {url}"),
         (["audit", "--", "vllm", "bench", "serve", "--model", "{model}"], "does not use the simulator's address"),
         (["audit", "--format", "vllm", "--", "true", "{url}"], "--format is the format of the client's result"),
-        (["audit", "--timeout", "0", "--", "true", "{url}"], "invalid --timeout 0: use seconds above 0"),
+        (["audit", "--timeout", "0", "--", "true", "{url}"], "'0' is not a duration: use seconds"),
         (["audit", "--model", "nothing", "--", "true", "{url}"], "nothing"),
     ],
 )

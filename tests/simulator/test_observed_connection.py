@@ -62,10 +62,11 @@ def test_each_token_of_a_stream_is_a_chunk_between_arrival_and_end(
     assert request.first_token_at == request.chunk_times[0]
 
 
-def test_a_response_that_is_not_streamed_is_one_chunk(client: httpx.Client, log: RequestLog) -> None:
+def test_a_response_that_is_not_streamed_has_no_first_token(client: httpx.Client, log: RequestLog) -> None:
     client.post("/v1/completions", json=BODY)
     (request,) = ended(log)
-    assert (request.chunk_tokens.tolist(), request.output_tokens) == ([5], 5)
+    assert (request.chunk_tokens.tolist(), request.output_tokens, request.ttft, request.tpot) == ([], 5, None, None)
+    assert request.e2el is not None
 
 
 def test_several_completions_are_one_request(client: httpx.Client, log: RequestLog) -> None:

@@ -25,7 +25,7 @@ class ComparedWatch:
     servers: int
     """Servers that were listed."""
     headline: str
-    """What limited them."""
+    """What limited the servers, in one line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

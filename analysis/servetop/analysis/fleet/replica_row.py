@@ -107,7 +107,7 @@ def awaits_first_page(change: ReplicaChange | None, sample: EngineSample | None,
 def class_of(
     change: ReplicaChange | None, verdict: Diagnosis, *, kv: float, restarted_for: float | None
 ) -> ReplicaClass:
-    """Return what hurts; `restarted_for` is the time since its last restart, in seconds."""
+    """Return the state of a server; `restarted_for` is the time since its last restart, in seconds."""
     if change is None or change.state is ReplicaState.ATTACHING:
         return ReplicaClass.UNKNOWN
     if change.state is ReplicaState.REMOVED:
@@ -120,6 +120,6 @@ def class_of(
 
 
 def class_of_verdict(verdict: Diagnosis, *, kv: float) -> ReplicaClass:
-    """Return what hurts by the metrics of a server alone."""
+    """Return the state of a server by its metrics alone."""
     kind = _CLASSES.get(verdict.bottleneck, ReplicaClass.UNKNOWN)
     return ReplicaClass.HOT if kind is ReplicaClass.SERVING and kv >= KV_HIGH else kind

@@ -38,7 +38,7 @@ class WatchThreshold:
     limit: float
     """A share, a number, a rate per second, or seconds."""
     text: str
-    """As it was given, without spaces."""
+    """The condition as the user wrote it, without spaces."""
 
     def is_broken(self, values: FloatArray) -> BoolArray:
         """Whether each value breaks it; one that is not known does not."""
@@ -80,7 +80,7 @@ def parse_watch_threshold(text: str) -> WatchThreshold:
 def judge(threshold: WatchThreshold, values: FloatArray, *, step: float, hold: float, server: str) -> ThresholdResult:
     """Judge one value for each `step` seconds from second 0 on; NaN is not known.
 
-    A threshold is broken if it is for `hold` seconds without a break.
+    A threshold is broken once its condition has failed for `hold` seconds in a row.
     """
     who = f"{server}: " if server else ""
     spans = _spans(threshold.is_broken(values))

@@ -1,6 +1,5 @@
 """The options of `servetop audit`."""
 
-import math
 from pathlib import Path
 from typing import Annotated
 
@@ -8,20 +7,9 @@ from servetop.cli.options.declaration import Option, options_class
 from servetop.cli.options.output_options import AsJson
 from servetop.cli.options.serve_options import EmulatedOptions, ServedOptions
 from servetop.cli.options.tool_options import IMPORT_FORMATS
-from servetop.core.errors import UsageError
+from servetop.core.units import parse_seconds
 
 _MAX_PORT = 65535
-
-
-def _timeout(text: str) -> float:
-    """Return a time above 0."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0.0 < value < math.inf:
-        raise UsageError(f"invalid --timeout {text}: use seconds above 0")
-    return value
 
 
 @options_class
@@ -38,7 +26,13 @@ class AuditOptions:
     ] = None
     timeout: Annotated[
         float | None,
-        Option("--timeout", "End the client after this time.", unit="SECONDS", parse=_timeout, default="never"),
+        Option(
+            "--timeout",
+            "End the client after this time: seconds, or 90s, 5m, 1h.",
+            unit="TIME",
+            parse=parse_seconds,
+            default="never",
+        ),
     ] = None
     as_json: AsJson = False
     host: Annotated[

@@ -67,7 +67,7 @@ class WatchOptions:
         float,
         watch_option(
             "--for",
-            "How long a --threshold has to be broken without a break: seconds, or 90s, 5m, 1h.",
+            "How long in a row a --threshold has to fail to count as broken: seconds, or 90s, 5m, 1h.",
             unit="TIME",
             parse=parse_seconds,
         ),

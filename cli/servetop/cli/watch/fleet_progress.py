@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from servetop.analysis.fleet.replica_row import ReplicaClass, ReplicaRow
+from servetop.analysis.fleet.server_episodes import SETTLING
 from servetop.cli.watch.watch_progress import SECONDS_BETWEEN_LINES, is_printed, line_of
 from servetop.core.text import formats
 from servetop.recordings.read.reader import RecordingReader
 from servetop.run import console
 from servetop.tui.state.fleet_state import FleetState
 
-_SETTLING = 2.0
-"""Seconds for which another state has to last before it is printed; a server that is gone is printed at once."""
 _AT_ONCE = (ReplicaClass.DEAD, ReplicaClass.RESTARTED, ReplicaClass.REMOVED)
+"""States that are printed at once; another one has to last for SETTLING."""
 
 
 class FleetProgress:
@@ -53,7 +53,7 @@ class FleetProgress:
         if state != row.state:
             since = at
         self._changing[row.number] = (row.state, since)
-        if row.kind not in _AT_ONCE and at - since < _SETTLING:
+        if row.kind not in _AT_ONCE and at - since < SETTLING:
             return
         first = row.number not in self._shown
         self._shown[row.number] = row.state

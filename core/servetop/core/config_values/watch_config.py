@@ -12,7 +12,7 @@ class WatchConfig:
     duration: float | None = field(default=None, metadata={"unit": "s"})
     """Seconds from the first contact with the server to the end; None until it is stopped."""
     hold: float = field(default=10.0, metadata={"unit": "s"})
-    """Seconds for which a threshold has to be broken without a break to count."""
+    """Seconds in a row for which the condition of a threshold has to fail to count as broken."""
     several: bool = False
     """Whether each server has a row of its own: there are several, or there may be."""
     names: tuple[str, ...] = ()

@@ -35,7 +35,7 @@ def _is_watch(path: Path) -> bool:
 
 
 def check_watches(paths: Sequence[Path], thresholds: Sequence[str]) -> CheckReport:
-    """Judge thresholds, by default those that were recorded, over the time of `--for` of each watch.
+    """Judge thresholds, by default the recorded ones; how long each has to fail is the `--for` of its watch.
 
     UsageError without a threshold, for one that a watch does not have, and for a recording that still grows.
     """

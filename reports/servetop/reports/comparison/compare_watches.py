@@ -29,7 +29,7 @@ _LIMITS = {"kv_bound": "KV-bound", "batch_bound": "batch-bound", "requests_wait"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Measured:
-    """What one server, or all of one watch together, counted."""
+    """The figures of one server, or of all servers of one watch together."""
 
     watched: WatchedFigures | None
     server: WatchedServer
@@ -165,4 +165,4 @@ FIGURES: Mapping[str, _Figure] = {
     "prefix_cache_hit_rate": _server("prefix_cache_hit_rate"),
     **{f"{key}_share": _limited(name) for key, name in _LIMITS.items()},
 }
-"""What is compared, by key."""
+"""The compared figures: how to get each from one watch, by key."""

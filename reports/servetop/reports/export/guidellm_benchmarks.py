@@ -22,7 +22,7 @@ NOT_IN_GUIDELLM = (
     "ramps and bursts of the load",
     "reasoning tokens and texts of prompts",
 )
-"""What guidellm's format has no field for."""
+"""Data for which guidellm's format has no field."""
 _GROUPS = ("successful", "incomplete", "errored")
 _STATUS = {"successful": "completed", "incomplete": "cancelled", "errored": "errored"}
 _NO_METRICS = dict.fromkeys(

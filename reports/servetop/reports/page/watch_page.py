@@ -87,7 +87,7 @@ def watch_page(reader: RecordingReader, *, name: str) -> WatchPage:
 
 
 def _worst(servers: Sequence[ServerHistory], replicas: Sequence[ReplicaWatch]) -> list[ServerHistory]:
-    """Return as many servers as the charts have room for, those that were at a limit or silent for longest."""
+    """Return the servers that the charts show: those longest at a limit or silent, as many as there is room for."""
 
     def trouble(each: ReplicaWatch) -> float:
         watched = each.watched

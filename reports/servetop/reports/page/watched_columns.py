@@ -45,7 +45,7 @@ _BY_SERVER: Sequence[tuple[str, str, str, str, bool]] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ServerHistory:
-    """What was recorded of one server."""
+    """The recorded samples and series of one server."""
 
     name: str
     record: RunRecord

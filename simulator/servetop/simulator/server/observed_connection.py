@@ -90,6 +90,8 @@ class ObservedRequest:
     done_at: float | None = None
     whole: bool = False
     """Whether the response was complete."""
+    streamed: bool = True
+    """Whether tokens were written one by one; else there is no time of the first one."""
     tokens: int = 0
     """Tokens written so far."""
     chunk_times: array[float] = field(default_factory=lambda: array("d"))
@@ -100,10 +102,10 @@ class ObservedRequest:
         if self.headers_at is None:
             self.headers_at = at
         total = sum(each.sent for each in self.completions)
-        if total > self.tokens:
+        if self.streamed and total > self.tokens:
             self.chunk_times.append(at)
             self.chunk_tokens.append(total - self.tokens)
-            self.tokens = total
+        self.tokens = total
 
     def record(self, number: int, *, now: float) -> RequestRecord:
         """Return it as a record."""
@@ -167,9 +169,9 @@ class ObservedConnection(Connection):
             current.completions.append(completion)
 
     def respond(self, status: int, *args: object, **options: object) -> None:
-        """Note the status of a complete response."""
+        """Note the status of a complete response, which is not streamed."""
         if self._current is not None:
-            self._current.status = status
+            self._current.status, self._current.streamed = status, False
         super().respond(status, *args, **options)  # type: ignore[arg-type]
 
     def send(self, data: bytes) -> None:
