@@ -13,7 +13,7 @@ from servetop.analysis.diagnosis.episode import EpisodeKind
 from servetop.analysis.diagnosis.moment import Moment
 from servetop.analysis.diagnosis.overload import Limit
 from servetop.analysis.diagnosis.verdict_now import verdict_now
-from servetop.analysis.engine_gauges import kv_usage
+from servetop.analysis.engine_gauges import kv_usage, watched_stale_after
 from servetop.analysis.live_stats import Rates, Totals
 from servetop.core.events import EngineSample
 from servetop.core.interfaces.run_source import EngineFacts
@@ -71,3 +71,8 @@ def test_a_watched_server_is_judged_by_its_own_metrics(
 def test_the_zeros_of_the_missing_client_are_no_evidence() -> None:
     assert line_of(replace(SAMPLE, waiting=5)) == "serving: 80 running, 5 waiting, KV 50.0 %"
     assert not math.isnan(RATES.completed), "an idle client's rates are 0"
+
+
+@pytest.mark.parametrize(("interval", "age"), [(0.0, 3.0), (0.25, 1.5), (0.6, 1.8), (1.0, 3.0), (60.0, 3.0)])
+def test_one_sample_of_a_watched_server_may_be_late(interval: float, age: float) -> None:
+    assert watched_stale_after(interval) == pytest.approx(age)

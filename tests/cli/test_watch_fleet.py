@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from servetop.analysis.diagnosis.moment import LONGEST_INTERVAL
+from servetop.analysis.engine_gauges import LONGEST_INTERVAL
 from servetop.analysis.fleet.replica_row import ReplicaClass, ReplicaRow
 from servetop.recordings.read.reader import RecordingReader
 from servetop.tui.state.fleet_state import FleetState

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from servetop.core.clock import ManualClock
+from servetop.core.config_values.watch_config import WatchConfig
 from servetop.core.events import Note, Severity
 from servetop.tui.app import DashboardApp
 from servetop.tui.drawing.charts import Axes
@@ -151,6 +152,14 @@ def test_an_engine_that_restarts_or_is_not_sampled_shows_no_values_of_before(
     first, *loaded = canned.stage_changes()
     assert lost(57.0) == ""
     assert lost(60.0) == "⚠ no sample for 3.51 s"
+    watched = replace(canned.finished().config, watch=WatchConfig())
+    gap = [
+        replace(tick, engine=tick.engine if tick.end % 1 == 0 and not 56.0 < tick.end < 60.0 else None)
+        for tick in canned.finished().ticks
+    ]
+    assert lost(58.5, ticks=gap).startswith("⚠ no sample for 2.5")
+    assert lost(58.5, ticks=gap, config=watched) == "", "one of a watched server may be late"
+    assert lost(59.5, ticks=gap, config=watched).startswith("⚠ no sample for 3.5")
     assert lost(60.0, notes=noted) == "⚠ engine restarting"
     assert lost(57.0, notes=noted) == ""
     assert lost(60.0, stages=[first, *loaded[:2], replace(first, at=58.0)]) == "⚠ engine restarting"

@@ -10,16 +10,12 @@ from servetop.analysis.diagnosis.episode import Episode, EpisodeKind
 from servetop.analysis.diagnosis.overload import Limit
 from servetop.analysis.diagnosis.queue_detectors import SHORT_QUEUE
 from servetop.analysis.diagnosis.replica_limits import holds_more
-from servetop.analysis.engine_gauges import STALE_AFTER, kv_usage
+from servetop.analysis.engine_gauges import STALE_AFTER, kv_usage, watched_stale_after
 from servetop.analysis.live_stats import LiveStats
 from servetop.core.events import ReplicaSample, StageChange
 from servetop.core.interfaces.run_source import EngineFacts
 
 GROWTH_SECONDS = 5.0
-MISSED_SAMPLES = 3.0
-"""Intervals between the samples of a watched server after which the next one is missing: one may be late."""
-LONGEST_INTERVAL = 3.0
-"""Seconds from which a sample is missing, however slowly the server was read before, or if it was read once."""
 PEAK_SECONDS = 5.0
 """Seconds over which the usage of a small KV cache swings."""
 
@@ -73,8 +69,7 @@ class Moment:
     def fresh(self) -> bool:
         """Whether the newest engine sample describes the present, and its page the present stage."""
         age = 0.0 if self.facts is None else self.facts.page_age
-        interval = (self.stats.sample_interval or LONGEST_INTERVAL) if self.watched else 0.0
-        stale = max(STALE_AFTER, min(MISSED_SAMPLES * interval, LONGEST_INTERVAL))
+        stale = watched_stale_after(self.stats.sample_interval) if self.watched else STALE_AFTER
         return self.sample_age <= stale and (self.stage is None or self.stats.at - self.stage.at >= age)
 
     @property
