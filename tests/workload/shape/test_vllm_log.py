@@ -78,10 +78,11 @@ def test_other_lines_say_nothing() -> None:
     lines = (
         "INFO 11-28 14:03:11 [api_server.py:1] Started server process [9]",
         'INFO:     127.0.0.1:1 - "POST /v1/completions HTTP/1.1" 200 OK',
+        'DEBUG 11-28 14:03:11 [logger.py:1] Request a JSON body: {"prompt": "[x] Added request b."}',
         "",
     )
     assert events(*lines) == []
-    assert [is_vllm_line(line) for line in lines] == [True, False, False]
+    assert [is_vllm_line(line) for line in lines] == [True, False, True, False]
 
 
 @pytest.mark.parametrize("line", [OLD[:90], OLD.replace("11-28 14:03:11", "sometime"), OLD.replace("11-28", "13-32")])

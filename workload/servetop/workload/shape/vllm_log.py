@@ -16,7 +16,7 @@ from servetop.workload.token_estimate import estimated_tokens
 _TIME = re.compile(r"(?:(\d{4})-)?(\d\d)-(\d\d)[ T](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?")
 _LEVEL = re.compile(r"\b(?:DEBUG|INFO|WARNING|ERROR) (?:\d{4}-)?\d\d-\d\d \d\d:\d\d:\d\d\b")
 _MESSAGE = re.compile(
-    r"\] (?:(?P<received>Received) request (?P<id>\S+?): |(?P<added>Added) request (?P<added_id>\S+?)\.?\s*$"
+    r"[^\]]*\] (?:(?P<received>Received) request (?P<id>\S+?): |(?P<added>Added) request (?P<added_id>\S+?)\.?\s*$"
     r"|Request (?P<details_id>\S+) details: |Generated response (?P<output_id>\S+)(?P<stream> \(streaming \w+\))?"
     r"(?P<details> details)?: )"
 )
@@ -44,7 +44,7 @@ class VllmLog:
 
     def events(self, line: str) -> Iterator[LoggedEvent]:
         """Yield what a line says about a request; UnreadableLine for one that is cut or has no time."""
-        found = _MESSAGE.search(line)
+        found = _MESSAGE.match(line)
         if found is None:
             return
         rest = line[found.end() :]
