@@ -74,6 +74,11 @@ def test_the_time_of_a_container_runtime_is_finer() -> None:
     assert (found.at % 60, found.resolution) == (11.25, 0.0)
 
 
+@pytest.mark.parametrize("params", ["None", "PoolingParams(dimensions=None)"])
+def test_a_request_that_generates_nothing_is_left_out(params: str) -> None:
+    assert events(DETAILS, RECEIVED.replace("SamplingParams(n=1)", params), ADDED) == []
+
+
 def test_other_lines_say_nothing() -> None:
     lines = (
         "INFO 11-28 14:03:11 [api_server.py:1] Started server process [9]",

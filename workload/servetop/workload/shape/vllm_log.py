@@ -25,6 +25,7 @@ _PROMPT = re.compile(rf"prompt: {_TEXT}", re.DOTALL)
 _OUTPUT = re.compile(rf"output: {_TEXT}", re.DOTALL)
 _PROMPT_IDS = re.compile(r"prompt_token_ids: (\[[\d, ]*\])")
 _OUTPUT_IDS = re.compile(r"output_token_ids: (\[[\d, ]*\])")
+_PARAMS = re.compile(r"params: (\w+)")
 _YEAR = 366 * 86_400.0
 
 
@@ -55,7 +56,8 @@ class VllmLog:
         elif (key := found["id"]) is not None:
             self._received = True
             prompt, ids = self._details.pop(key) if key in self._details else _prompt(rest)
-            yield self._request(line, key, prompt, ids)
+            if _generates(rest):
+                yield self._request(line, key, prompt, ids)
         elif not self._received:  # the line of the engine follows that of the server, where there is one
             yield self._request(line, found["added_id"], None, ())
 
@@ -88,6 +90,13 @@ class _YearlessClock:
             at += _YEAR
         self._last = at
         return at, 0.0 if fraction else 1.0
+
+
+def _generates(text: str) -> bool:
+    """Whether a request generates tokens, unlike one to the tokenizer (without parameters) or for an embedding."""
+    prompt = _PROMPT.match(text)
+    found = _PARAMS.search(text, 0 if prompt is None else prompt.end())
+    return found is None or found[1] not in ("None", "PoolingParams")
 
 
 def _prompt(text: str) -> tuple[str | None, tuple[int, ...]]:
