@@ -15,6 +15,7 @@ from servetop.cli.options.pairs_options import RunPairsOptions
 from servetop.cli.options.run_options import AttachOptions, ReplayOptions, RerunOptions, RunOptions, SweepOptions
 from servetop.cli.options.search_options import REFUSED, SearchOptions
 from servetop.cli.options.serve_options import ServeOptions
+from servetop.cli.options.shape_options import ShapeOptions
 from servetop.cli.options.tool_options import (
     DatasetOptions,
     EnginesOptions,
@@ -106,26 +107,17 @@ def replay(line: CommandLine[ReplayOptions]) -> int:
 
     options = line.options
     if options.web.web:
-        from servetop.cli.configuration.web_address import web_address_of
-        from servetop.cli.web.web import serve_recording
-        from servetop.recordings.library.catalog import resolve
+        from servetop.cli.web.web import serve_named
 
-        return serve_recording(resolve(options.file or "latest"), web_address_of(options.web), options.display)
+        return serve_named(options.file or "latest", options.web, options.display)
     return replay_recording(options.file, options.display, read_only=options.read_only)
 
 
 def summary(line: CommandLine[SummaryOptions]) -> int:
     """Print the summary of a recording."""
-    from servetop.cli.report.report import print_recording, print_story
+    from servetop.cli.report.report import print_of_options
 
-    options = line.options
-    if options.markdown and options.as_json:
-        raise UsageError("--json and --markdown exclude each other: give one of them")
-    if options.story or options.markdown:
-        return print_story(options.file, markdown=options.markdown, as_json=options.as_json)
-    return print_recording(
-        options.file, as_json=options.as_json, percentiles=options.metric_percentiles, prices=options.price
-    )
+    return print_of_options(line.options)
 
 
 def report(line: CommandLine[ReportOptions]) -> int:
@@ -214,6 +206,13 @@ def dataset(line: CommandLine[DatasetOptions]) -> int:
     return print_dataset(line.options)
 
 
+def shape(line: CommandLine[ShapeOptions]) -> int:
+    """Write the load in logs of gateways or servers as a trace to replay: times and lengths, without any text."""
+    from servetop.cli.shape.shape_command import run_shape
+
+    return run_shape(line.options)
+
+
 def doctor(line: CommandLine[DoctorOptions]) -> int:
     """Check this machine, or the server at URL; exit code 1 if something must be fixed, 3 if no endpoint answers."""
     if line.options.server is not None:
@@ -277,6 +276,7 @@ COMMANDS: tuple[CommandSpec[Any], ...] = (
     CommandSpec(ls, ListOptions),
     CommandSpec(engines, EnginesOptions),
     CommandSpec(dataset, DatasetOptions),
+    CommandSpec(shape, ShapeOptions),
     CommandSpec(doctor, DoctorOptions),
     CommandSpec(predict, PredictOptions),
     CommandSpec(validate, JsonOptions),
