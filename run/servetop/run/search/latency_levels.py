@@ -36,7 +36,7 @@ class LatencySamples:
     levels: FloatArray
     """Logarithm of latency / limit; of a request in flight that of the time that it has waited."""
     known: BoolArray
-    """Whether the latency is known; of others only that it is no smaller."""
+    """Whether the latency is known; for others the value is a lower bound."""
     begin: float
     end: float
     """Of the window, run time in seconds."""

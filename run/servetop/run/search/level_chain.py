@@ -77,7 +77,7 @@ class _Step:
         return np.asarray((1 - self.jumps) * found.reshape(drawn.shape))
 
     def jumped(self, drawn: FloatArray) -> FloatArray:
-        """Return what jumps; it goes on with any slope."""
+        """Return what jumps; any slope may follow."""
         return np.asarray(self.jumps * np.outer(_SHARES, drawn.sum(axis=0) @ _jump_matrix()))
 
     def backward(self, later: FloatArray) -> FloatArray:
