@@ -91,6 +91,7 @@ class SearchedServer:
             missed=tuple(missed),
             sums=tuple(sums),
             levels=tuple(levels),
+            limits=tuple(each.limit or math.nan for each in objectives),
         )
 
     @property

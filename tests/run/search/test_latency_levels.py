@@ -17,9 +17,11 @@ def samples(
     levels: FloatArray, *, open_: int = 0, seconds: float = 60.0, due: FloatArray | None = None
 ) -> LatencySamples:
     """Latencies that are spread over a minute; the last ones are of requests in flight."""
-    known = np.arange(levels.size) < levels.size - open_
+    in_flight = np.arange(levels.size) >= levels.size - open_
     at = np.linspace(0, seconds, levels.size, endpoint=False) if due is None else due
-    return LatencySamples(due=at, levels=levels, known=known, begin=0.0, end=seconds, latency=0.5)
+    return LatencySamples(
+        due=at, levels=levels, longest=np.where(in_flight, levels, 9.0), begin=0.0, end=seconds, latency=0.5
+    )
 
 
 def interval(of: LevelDeviance) -> tuple[float, float]:
@@ -48,17 +50,27 @@ def test_more_samples_and_smaller_events_say_more() -> None:
     assert widths == sorted(widths)
 
 
-def test_a_percentile_far_beyond_all_samples_is_as_unlikely_as_their_number_tells() -> None:
-    few, many = (level_deviance(samples(np.full(size, -0.5)), allowed=0.01, size=1.0).least[-1] for size in (20, 2000))
-    assert few < 2 < 20 < many
+def beyond_limit(of: LevelDeviance) -> float:
+    """Probability that the percentile is beyond the limit, if all levels were as likely before."""
+    likelihood = np.exp(-of.mean / 2) * np.gradient(LEVELS)
+    return float(likelihood[LEVELS > 0].sum() / likelihood.sum())
 
 
-def test_requests_in_flight_count_as_beyond_what_they_have_waited() -> None:
-    levels = np.concatenate((np.full(90, -0.5), np.full(10, 0.3)))
-    waiting, ended = (level_deviance(samples(levels, open_=size), allowed=0.05, size=1.0) for size in (10, 0))
-    above, below = np.searchsorted(LEVELS, (0.6, -0.2))
-    assert waiting.least[above] < ended.least[above]
-    assert waiting.least[below] == pytest.approx(ended.least[below])
+def test_a_percentile_beyond_all_samples_is_as_unlikely_as_their_number_tells() -> None:
+    levels = -0.5 + 0.1 * np.random.default_rng(4).normal(size=2000)
+    few, some, many = (
+        beyond_limit(level_deviance(samples(levels[:size]), allowed=0.01, size=1.0)) for size in (20, 200, 2000)
+    )
+    assert few > 0.05 > some > 0.005 > 1e-6 > many
+
+
+def test_requests_in_flight_count_only_where_they_could_be_beyond_by_now() -> None:
+    ended, sent_just_now = np.full(90, -0.5), np.full(10, -1.5)
+    without = level_deviance(samples(ended), allowed=0.05, size=1.0)
+    waiting = level_deviance(samples(np.concatenate((ended, sent_just_now)), open_=10), allowed=0.05, size=1.0)
+    assert beyond_limit(waiting) == pytest.approx(beyond_limit(without), abs=0.02)
+    overdue = level_deviance(samples(np.concatenate((ended, -sent_just_now)), open_=10), allowed=0.05, size=1.0)
+    assert beyond_limit(overdue) > 0.5 > beyond_limit(without)
 
 
 def test_the_mean_of_a_level_is_never_better_than_its_best_fit() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -73,7 +74,8 @@ class EvidenceReader:
         probes = self._probes.until(now, restarts=restarts)
         evidence = _joined([self._ended, rest, hidden], probes, restarts=restarts)
         in_flight = rest[0].size + hidden[0].size
-        return replace(evidence, others=self._others.share(in_flight=in_flight))
+        limits = tuple(math.nan if each.limit is None else each.limit for each in self._objectives)
+        return replace(evidence, limits=limits, others=self._others.share(in_flight=in_flight))
 
     @property
     def now(self) -> float:

@@ -2,6 +2,8 @@
 
 A percentile of p99 is the latency that 1 % of the requests exceed. So of a number of samples those beyond a level are
 binomial at that share, if it is the percentile, whatever the distribution; its interval is that of order statistics.
+Beyond the largest sample, where the percentile is if all samples happen to be below it, little is known: its density
+falls with the square of the distance.
 """
 
 from __future__ import annotations
@@ -11,14 +13,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from servetop.core.arrays import BoolArray, FloatArray
+from servetop.core.arrays import FloatArray
 from servetop.run.search.level_chain import LEVELS
 
 _PARTS = 8
 """Parts of the range of each level that are judged apart."""
-_TAIL = 4.0
-"""Deviance of a percentile far beyond all samples, for each sample that should be beyond it: no more is known there."""
 _LEAST_SPREAD = 0.05
+"""Standard deviation of levels that is assumed at least."""
 _BLOCK, _BLOCK_LATENCIES = 2.5, 2.0
 """Least seconds of a block of samples that depend on each other, and latencies of it."""
 _LEAST_BLOCKS, _LEAST_BEYOND = 4, 3.0
@@ -35,8 +36,8 @@ class LatencySamples:
     """Run time in seconds."""
     levels: FloatArray
     """Logarithm of latency / limit; of a request in flight that of the time that it has waited."""
-    known: BoolArray
-    """Whether the latency is known; for others the value is a lower bound."""
+    longest: FloatArray
+    """The level up to which each could have been seen yet: that of the time since it was due."""
     begin: float
     end: float
     """Of the window, run time in seconds."""
@@ -59,16 +60,23 @@ def level_deviance(samples: LatencySamples, *, allowed: float, size: float) -> L
     edges = np.concatenate((LEVELS[:1], (LEVELS[1:] + LEVELS[:-1]) / 2, LEVELS[-1:]))
     inner = (np.arange(_PARTS) + 0.5) / _PARTS
     fine = (edges[:-1, None] + np.diff(edges)[:, None] * inner).ravel()
-    known, open_ = np.sort(samples.levels[samples.known]), np.sort(samples.levels[~samples.known])
-    overdue = open_.size - np.searchsorted(open_, fine, side="right")
-    beyond = known.size - np.searchsorted(known, fine, side="right") + overdue
-    counted = np.maximum(known.size + overdue, 1)
+    widths = np.repeat(np.diff(edges) / _PARTS, _PARTS)
+    beyond = samples.levels.size - np.searchsorted(np.sort(samples.levels), fine, side="right")
+    counted = samples.longest.size - np.searchsorted(np.sort(samples.longest), fine, side="left")
+    counted = np.maximum(np.maximum(counted, beyond), 1)  # later requests would be there only if they were fast
     share = np.clip(beyond / counted, 1e-12, 1 - 1e-12)
     deviance = 2 * counted * (share * np.log(share / allowed) + (1 - share) * np.log((1 - share) / (1 - allowed)))
-    spread = max(float(np.std(samples.levels)), _LEAST_SPREAD)
-    farther = 2 * np.maximum(fine - samples.levels.max(), 0.0) / spread
-    deviance += np.minimum(farther, _TAIL * allowed * samples.levels.size)
-    parts = (deviance / size).reshape(LEVELS.size, _PARTS)
+    density = np.exp(-deviance / size / 2)
+    largest = max(float(samples.levels.max()), float(fine[0]))
+    within = fine <= largest
+    tail = float(density[-1])  # none of the samples is beyond the percentile
+    hidden = tail / (tail + float(density[within].max()))
+    ended = samples.levels[samples.levels < samples.longest]
+    spread = max(float(np.std(ended)) if ended.size else 0.0, _LEAST_SPREAD)
+    density *= (1 - hidden) / max(float((density * widths)[within].sum()), 1e-300)
+    density = np.where(within, density, hidden * spread / (spread + fine - largest) ** 2)
+    parts = -2 * np.log(np.maximum(density, 1e-300)).reshape(LEVELS.size, _PARTS)
+    parts -= parts.min()
     least = parts.min(axis=1)
     mean = least - 2 * np.log(np.exp(-(parts - least[:, None]) / 2).mean(axis=1))
     return LevelDeviance(mean=mean, least=least)

@@ -22,7 +22,7 @@ from servetop.run.search.level_chain import LEVELS, Curves, curves
 from servetop.run.search.load_posterior import LoadPosterior
 from servetop.run.search.load_windows import LoadWindow, Trend
 
-_TAIL = 1e-3
+_TAIL = 1e-5
 """Probability of answers that are left out at either end, by how many samples missed the limit."""
 _TOO_HIGH = 4.0
 """Deviance of the levels within the limit from which a load is too high; no line is drawn beyond the loads before."""

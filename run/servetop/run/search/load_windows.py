@@ -22,6 +22,8 @@ _LEAST_RISE = 0.10
 """A trend changes the requests in flight by this share of their mean at least."""
 _MOST_DISCARDED = 0.5
 """Share of a probe that may count as the transition."""
+_LEAST_WAITED = 1e-6
+"""Seconds since a request was due, at least."""
 _GAP = 1.0
 """Misses that were due within these seconds of each other count as one event."""
 
@@ -142,11 +144,11 @@ def _samples(
     seen = ~np.isnan(levels)
     if not seen.any():
         return None
-    overdue = np.isnan(evidence.done[within]) & (evidence.missed[objective][within] > 0)
+    waited = np.maximum(evidence.probes[-1].end - evidence.due[within][seen], _LEAST_WAITED)
     return LatencySamples(
         due=evidence.due[within][seen],
         levels=levels[seen],
-        known=((evidence.counted[objective][within] > 0) & ~overdue)[seen],
+        longest=np.maximum(np.log(waited / evidence.limits[objective]), levels[seen]),
         begin=begin,
         end=end,
         latency=latency,
