@@ -12,6 +12,7 @@ from servetop.cli.options.check_options import CheckOptions
 from servetop.cli.options.compare_options import CompareOptions
 from servetop.cli.options.doctor_options import DoctorOptions
 from servetop.cli.options.pairs_options import RunPairsOptions
+from servetop.cli.options.reconcile_options import ReconcileOptions
 from servetop.cli.options.run_options import AttachOptions, ReplayOptions, RerunOptions, RunOptions, SweepOptions
 from servetop.cli.options.search_options import REFUSED, SearchOptions
 from servetop.cli.options.serve_options import ServeOptions
@@ -31,7 +32,6 @@ from servetop.cli.options.tool_options import (
     VerifyOptions,
 )
 from servetop.cli.options.watch_options import WatchOptions
-from servetop.core.errors import UsageError
 
 
 def run(line: CommandLine[RunOptions]) -> int:
@@ -116,16 +116,9 @@ def replay(line: CommandLine[ReplayOptions]) -> int:
 
 def summary(line: CommandLine[SummaryOptions]) -> int:
     """Print the summary of a recording."""
-    from servetop.cli.report.report import print_recording, print_story
+    from servetop.cli.report.summary_command import run_summary_command
 
-    options = line.options
-    if options.markdown and options.as_json:
-        raise UsageError("--json and --markdown exclude each other: give one of them")
-    if options.story or options.markdown:
-        return print_story(options.file, markdown=options.markdown, as_json=options.as_json)
-    return print_recording(
-        options.file, as_json=options.as_json, percentiles=options.metric_percentiles, prices=options.price
-    )
+    return run_summary_command(line.options)
 
 
 def report(line: CommandLine[ReportOptions]) -> int:
@@ -179,6 +172,13 @@ def compare(line: CommandLine[CompareOptions]) -> int:
     return run_compare(line.options)
 
 
+def reconcile(line: CommandLine[ReconcileOptions]) -> int:
+    """Explain why two load generators print different figures of one server: definitions, load, workload, client."""
+    from servetop.cli.inspection.reconcile import run_reconcile
+
+    return run_reconcile(line.options)
+
+
 def verify(line: CommandLine[VerifyOptions]) -> int:
     """Check recordings for damage; exit code 1 if one is damaged, 2 if a file is not a recording."""
     from servetop.cli.inspection.verify_report import run_verify
@@ -216,15 +216,9 @@ def dataset(line: CommandLine[DatasetOptions]) -> int:
 
 def doctor(line: CommandLine[DoctorOptions]) -> int:
     """Check this machine, or the server at URL; exit code 1 if something must be fixed, 3 if no endpoint answers."""
-    if line.options.server is not None:
-        from servetop.cli.doctor.doctor_server import run_server_doctor
+    from servetop.cli.doctor.doctor_command import examine_machine_or_server
 
-        return run_server_doctor(line.options.server, line.given, as_json=line.options.as_json)
-    if set(line.given) - {"as_json"}:
-        raise UsageError("these options are for a server: add its URL, as in servetop doctor http://gpu7:8000")
-    from servetop.cli.doctor.doctor import run_doctor
-
-    return run_doctor(as_json=line.options.as_json)
+    return examine_machine_or_server(line.options, line.given)
 
 
 def predict(line: CommandLine[PredictOptions]) -> int:
@@ -272,6 +266,7 @@ COMMANDS: tuple[CommandSpec[Any], ...] = (
     CommandSpec(import_, ImportOptions),
     CommandSpec(manifest, ManifestOptions),
     CommandSpec(compare, CompareOptions),
+    CommandSpec(reconcile, ReconcileOptions),
     CommandSpec(verify, VerifyOptions),
     CommandSpec(check, CheckOptions),
     CommandSpec(ls, ListOptions),

@@ -47,14 +47,10 @@ def planted(plan: PlantedRun, *, truth: bool = False) -> ReconciledRun:
         served.append(request)
         seen.append(_late(request, plan.client_delay))
     rows = ClientRows.of(seen)
-    return ReconciledRun(
-        tool=plan.tool, rows=rows.with_server(ClientRows.of(served)) if truth else rows, closed=False
-    )
+    return ReconciledRun(tool=plan.tool, rows=rows.with_server(ClientRows.of(served)) if truth else rows, closed=False)
 
 
-def _request(
-    plan: PlantedRun, number: int, sent: float, load: float, random: np.random.Generator
-) -> RequestRecord:
+def _request(plan: PlantedRun, number: int, sent: float, load: float, random: np.random.Generator) -> RequestRecord:
     """One request: its first token depends on load, uncached prompt and noise, the later ones on load."""
     prompt = int(random.integers(plan.prompts[0], plan.prompts[1] + 1))
     output = int(random.integers(plan.outputs[0], plan.outputs[1] + 1)) // plan.tokens_a_chunk * plan.tokens_a_chunk
@@ -62,7 +58,7 @@ def _request(
     ttft = 0.05 + 0.001 * (prompt - cached) + 0.004 * load + plan.slower + float(random.normal(0, 0.003))
     ttft += 1.0 if number < plan.cold else 0.0
     gap = (0.015 + 0.0004 * load + float(random.normal(0, 0.0003))) * plan.tokens_a_chunk
-    times = sent + ttft + gap * np.arange(output // plan.tokens_a_chunk)
+    times = np.asarray(sent + ttft + gap * np.arange(output // plan.tokens_a_chunk), float)
     return RequestRecord(
         id=number, stage=0, due=sent, sent=sent, first_token_at=float(times[0]), done_at=float(times[-1]),
         prompt_tokens=prompt, output_tokens=output, cached_tokens=cached, status=RequestStatus.OK,

@@ -18,6 +18,7 @@ from servetop.core.arrays import FloatArray, IntArray
 
 DRAWS = 400
 _SEED = 20
+_RIDGE = 1e-9
 _MOST_BLOCKS, _FEWEST_BLOCKS = 40, 4
 
 
@@ -101,29 +102,33 @@ def _block_moments(sample: MeasuredSample, names: list[str]) -> FloatArray:
 
 
 def _effects(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Return the effect of each term, and last the rest, from the moments of two runs."""
+    """Return the effect of each term, and last the rest, from the moments of two runs.
+
+    Shape (..., terms + 2, terms + 2) becomes (..., terms + 1). Terms that do not vary, or repeat others, have no slope
+    of their own: the diagonal is raised by a part in 10⁹.
+    """
     means, within = zip(*(_centred(each) for each in (a, b)), strict=True)
     pooled, shift = within[0] + within[1], means[1] - means[0]
-    scale = np.sqrt(np.maximum(np.diag(pooled)[:-1], 0))
-    scale[scale == 0] = 1.0
-    matrix = pooled[:-1, :-1] / np.outer(scale, scale)
-    slopes = np.linalg.lstsq(matrix, pooled[:-1, -1] / scale, rcond=1e-8)[0] / scale
-    effects = slopes * shift[:-1]
-    return np.append(effects, shift[-1] - effects.sum())
+    spread = np.sqrt(np.maximum(np.diagonal(pooled, axis1=-2, axis2=-1)[..., :-1], 0))
+    spread = np.where(spread > 1e-6 * (1 + np.abs(means[0][..., :-1])), spread, np.inf)
+    matrix = pooled[..., :-1, :-1] / (spread[..., :, None] * spread[..., None, :])
+    matrix = matrix + (1 + _RIDGE - np.diagonal(matrix, axis1=-2, axis2=-1))[..., None] * np.eye(matrix.shape[-1])
+    slopes = np.linalg.solve(matrix, (pooled[..., :-1, -1] / spread)[..., None])[..., 0] / spread
+    effects = slopes * shift[..., :-1]
+    rest = shift[..., -1] - effects.sum(axis=-1)
+    return np.asarray(np.concatenate([effects, rest[..., None]], axis=-1))
 
 
 def _centred(moments: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the means of terms and value, and their second moments about these means."""
-    total = moments[0, 0]
-    means = moments[0, 1:] / total
-    return means, (moments[1:, 1:] - np.outer(means, means) * total) / total
+    total = moments[..., 0, 0]
+    means = moments[..., 0, 1:] / total[..., None]
+    return means, moments[..., 1:, 1:] / total[..., None, None] - means[..., :, None] * means[..., None, :]
 
 
 def _drawn(a: FloatArray, b: FloatArray, *, draws: int) -> FloatArray:
     """Return the effects of samples whose blocks are drawn with replacement, shape (draws, terms + 1)."""
     random = np.random.default_rng(_SEED)
-    found = []
-    for _ in range(draws):
-        one, other = (each[random.integers(0, len(each), len(each))].sum(axis=0) for each in (a, b))
-        found.append(_effects(one, other))
-    return np.array(found)
+    counts = (random.multinomial(len(each), np.full(len(each), 1 / len(each)), draws) for each in (a, b))
+    one, other = (np.tensordot(count, each, axes=1) for count, each in zip(counts, (a, b), strict=True))
+    return _effects(one, other)

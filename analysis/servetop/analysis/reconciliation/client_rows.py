@@ -1,4 +1,4 @@
-"""The requests of one run as its client saw them, in columns, and beside them the server's times where they are known."""
+"""The requests of one run as its client saw them, in columns, and the server's times of them where they are known."""
 
 from __future__ import annotations
 
@@ -82,9 +82,7 @@ class ClientRows:
 
     def with_server(self, truth: ClientRows) -> ClientRows:
         """Return these rows with the server's times of the same requests, in the same order."""
-        times = ServerTimes(
-            arrived=truth.sent, ttft=truth.ttft, tpot=truth.tpot, span=truth.span, e2el=truth.e2el
-        )
+        times = ServerTimes(arrived=truth.sent, ttft=truth.ttft, tpot=truth.tpot, span=truth.span, e2el=truth.e2el)
         return dataclasses.replace(self, server=times)
 
     def where(self, kept: BoolArray) -> ClientRows:

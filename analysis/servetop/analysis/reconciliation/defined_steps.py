@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from servetop.analysis.reconciliation.definitions import COMMON, ReconciledMetric, definition_of
 from servetop.analysis.reconciliation.steady_part import SteadyPart
-from servetop.analysis.reconciliation.waterfall import DifferenceKind, DifferenceStep, ReconciledRun, scale_of
+from servetop.analysis.reconciliation.waterfall import DifferenceStep, ReconciledRun, StepKind, scale_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ def definition_step(a: DefinedFigure, b: DefinedFigure) -> DifferenceStep:
     """Return the difference that the definitions make, each on its own requests."""
     text = f"both: {a.text}" if a.text == b.text else f"A: {a.text}; B: {b.text}"
     effect = (b.own - b.common) - (a.own - a.common)
-    return DifferenceStep(kind=DifferenceKind.DEFINITION, effect=effect, evidence=text)
+    return DifferenceStep(kind=StepKind.DEFINITION, effect=effect, evidence=text)
 
 
 def window_step(
@@ -59,17 +59,17 @@ def window_step(
 ) -> DifferenceStep:
     """Return the difference that the beginnings and ends of the runs make, from figures of whole runs and windows."""
     if any(each.whole for each in parts):
-        return DifferenceStep(kind=DifferenceKind.WINDOW, effect=None, evidence=_without_window(runs))
+        return DifferenceStep(kind=StepKind.WINDOW, effect=None, evidence=_without_window(runs))
     texts = []
     for name, run, part in zip("AB", runs, parts, strict=True):
         kept = int((part.sent_within(run.rows) & run.rows.ok).sum())
-        texts.append(f"{name}: {kept:,} of {run.rows.sent.size:,} requests were sent while the load was steady")
+        texts.append(f"{kept:,} of {run.rows.sent.size:,} requests of {name}")
     effect = (whole[1] - within[1]) - (whole[0] - within[0])
-    return DifferenceStep(kind=DifferenceKind.WINDOW, effect=effect, evidence="; ".join(texts))
+    return DifferenceStep(kind=StepKind.WINDOW, effect=effect, evidence=f"sent under steady load: {', '.join(texts)}")
 
 
 def _without_window(runs: tuple[ReconciledRun, ReconciledRun]) -> str:
     for name, run in zip("AB", runs, strict=True):
         if not run.rows.times_known:
-            return f"the file of {name} does not say when requests were sent"
+            return f"the file of {name} does not have the times at which requests were sent"
     return "too few requests were sent after the first ones had ended: whole runs are compared"

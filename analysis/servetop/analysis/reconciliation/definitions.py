@@ -112,10 +112,10 @@ COMMON: Mapping[ReconciledMetric, MetricDefinition] = {
         text="the mean over requests of (E2EL − TTFT) / tokens after the first chunk",
         compute=lambda rows: mean_of(rows.completed.tpot),
     ),
-    ReconciledMetric.ITL: MetricDefinition(text="the time between chunks / tokens after the first", compute=_token_gaps),
-    ReconciledMetric.E2EL: MetricDefinition(
-        text="last byte − sent", compute=lambda rows: mean_of(rows.completed.e2el)
+    ReconciledMetric.ITL: MetricDefinition(
+        text="the time between chunks / tokens after the first", compute=_token_gaps
     ),
+    ReconciledMetric.E2EL: MetricDefinition(text="last byte − sent", compute=lambda rows: mean_of(rows.completed.e2el)),
     ReconciledMetric.OUTPUT_THROUGHPUT: MetricDefinition(
         text="output tokens / (last byte − first request)", compute=_own_tokens
     ),

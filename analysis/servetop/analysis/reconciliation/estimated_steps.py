@@ -8,10 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from servetop.analysis.reconciliation.adjusted_difference import AdjustedDifference, PartOfDifference
+from servetop.analysis.reconciliation.defined_steps import DefinedFigure
 from servetop.analysis.reconciliation.definitions import ReconciledMetric, mean_of
-from servetop.analysis.reconciliation.waterfall import DifferenceKind, DifferenceStep
+from servetop.analysis.reconciliation.waterfall import DifferenceStep, StepKind
 from servetop.analysis.reconciliation.window_requests import CACHED, LOAD, OUTPUT, PROMPT, WindowRequests
 
+_REPRODUCED = 0.5e-3
+"""Part of a figure by which what a tool prints may differ from what its requests give, by its rounding."""
 Windows = tuple[WindowRequests, WindowRequests]
 
 
@@ -20,9 +23,9 @@ def property_steps(
 ) -> Sequence[DifferenceStep]:
     """Return the steps of load, workload and cache; effects are multiplied by `scale` for the unit of the metric."""
     return (
-        _step(DifferenceKind.LOAD, [(LOAD, found.parts.get(LOAD))], [_load_text(found, windows)], scale=scale),
+        _step(StepKind.LOAD, [(LOAD, found.parts.get(LOAD))], [_load_text(found, windows)], scale=scale),
         _workload(metric, found, windows, scale=scale),
-        _step(DifferenceKind.CACHE, [(CACHED, found.parts.get(CACHED))], [_cache_text(found, windows)], scale=scale),
+        _step(StepKind.CACHE, [(CACHED, found.parts.get(CACHED))], [_cache_text(found, windows)], scale=scale),
     )
 
 
@@ -32,33 +35,30 @@ def client_step(windows: Windows, *, scale: float) -> DifferenceStep:
     if math.isnan(a) or math.isnan(b):
         lacking = [name for name, each in zip("AB", windows, strict=True) if each.rows.server is None]
         return DifferenceStep(
-            kind=DifferenceKind.CLIENT,
+            kind=StepKind.CLIENT,
             effect=None,
             evidence=f"the server's own times of the requests of {' and '.join(lacking) or 'A and B'} are missing",
         )
     unit = "ms" if scale != 1 else "s"
     return DifferenceStep(
-        kind=DifferenceKind.CLIENT,
+        kind=StepKind.CLIENT,
         effect=b - a,
         evidence=f"client − server, request by request: A {a:+.3g} {unit}, B {b:+.3g} {unit}",
     )
 
 
-def unexplained_step(rest: float, *, spread: float, missed: tuple[float, float]) -> DifferenceStep:
-    """Return the last step; `spread` is half of its 95 % interval, `missed` what A and B print beyond their definition.
-
-    All in the unit of the metric.
-    """
+def unexplained_step(rest: float, *, spread: float, figures: tuple[DefinedFigure, DefinedFigure]) -> DifferenceStep:
+    """Return the last step; `spread` is half of its 95 % interval. All in the unit of the metric."""
     known = math.isfinite(spread)
     texts = []
     if known:
         inside = abs(rest) <= spread
         texts.append("within chance" if inside else "more than chance explains")
-    for name, amount in zip("AB", missed, strict=True):
-        if abs(amount) > 0.5e-3 * max(abs(rest), 1e-9) and abs(amount) > 1e-6:
-            texts.append(f"{name} prints {amount:+.3g} beside what its requests and its definition give")
+    for name, each in zip("AB", figures, strict=True):
+        if abs(each.unreproduced) > _REPRODUCED * abs(each.reported):
+            texts.append(f"{name} prints {each.unreproduced:+.3g} more than its requests give by its definition")
     return DifferenceStep(
-        kind=DifferenceKind.UNEXPLAINED,
+        kind=StepKind.UNEXPLAINED,
         effect=rest,
         low=rest - spread if known else None,
         high=rest + spread if known else None,
@@ -67,7 +67,7 @@ def unexplained_step(rest: float, *, spread: float, missed: tuple[float, float])
 
 
 def _step(
-    kind: DifferenceKind,
+    kind: StepKind,
     parts: Sequence[tuple[str, PartOfDifference | None]],
     texts: Sequence[str],
     *,
@@ -78,7 +78,9 @@ def _step(
     evidence = "; ".join(filter(None, texts))
     if not known:
         return DifferenceStep(kind=kind, effect=None, evidence=evidence)
-    low, effect, high = (sum(values) * scale for values in zip(*((p.low, p.effect, p.high) for p in known), strict=True))
+    low, effect, high = (
+        sum(values) * scale for values in zip(*((p.low, p.effect, p.high) for p in known), strict=True)
+    )
     bounded = math.isfinite(low) and math.isfinite(high)
     return DifferenceStep(
         kind=kind, effect=effect, low=low if bounded else None, high=high if bounded else None, evidence=evidence
@@ -91,9 +93,16 @@ def _load_text(found: AdjustedDifference, windows: Windows) -> str:
         return f"{what}: {found.inseparable[LOAD]}"
     if LOAD not in found.parts:
         lacking = [name for name, each in zip("AB", windows, strict=True) if not each.rows.times_known]
-        return f"the file of {' and '.join(lacking)} does not say when requests were sent"
+        return f"{files_of(lacking)} the times at which requests were sent"
     a, b = (each.mean_of_term(LOAD) for each in windows)
     return f"{what}: {a:.2f} in A, {b:.2f} in B"
+
+
+def files_of(names: Sequence[str]) -> str:
+    """Return the beginning of a sentence about what the file of A, of B or of both does not have."""
+    if len(names) == 1:
+        return f"the file of {names[0]} does not have"
+    return f"the files of {' and '.join(names)} do not have"
 
 
 def _cache_text(found: AdjustedDifference, windows: Windows) -> str:
@@ -103,12 +112,10 @@ def _cache_text(found: AdjustedDifference, windows: Windows) -> str:
         a, b = (each.mean_of_term(CACHED) for each in windows)
         return f"cached tokens of a prompt: {a:,.1f} in A, {b:,.1f} in B"
     lacking = [name for name, each in zip("AB", windows, strict=True) if np.isnan(each.rows.cached).any()]
-    return f"the file of {' and '.join(lacking)} does not have the cached tokens of each request"
+    return f"{files_of(lacking)} the cached tokens of each request"
 
 
-def _workload(
-    metric: ReconciledMetric, found: AdjustedDifference, windows: Windows, *, scale: float
-) -> DifferenceStep:
+def _workload(metric: ReconciledMetric, found: AdjustedDifference, windows: Windows, *, scale: float) -> DifferenceStep:
     parts, texts = [], []
     for name in (PROMPT, OUTPUT):
         part = found.parts.get(name)
@@ -119,7 +126,7 @@ def _workload(
     changed = [(name, part) for name, part in parts if part is None or _differ(name, windows)]
     if len([part for _, part in changed if part is None]) == len(changed) > 0:
         parts = changed  # nothing that differs has a known effect
-    return _step(DifferenceKind.WORKLOAD, parts, texts, scale=scale)
+    return _step(StepKind.WORKLOAD, parts, texts, scale=scale)
 
 
 def _differ(name: str, windows: Windows) -> bool:

@@ -24,7 +24,7 @@ Parts = tuple[SteadyPart, SteadyPart]
 
 def latency_waterfall(metric: ReconciledMetric, runs: Runs, parts: Parts) -> DifferenceWaterfall | None:
     """Return the steps between the means of a latency; None if one of the runs does not have it."""
-    figures = tuple(defined_figure(each, metric) for each in runs)
+    figures = (defined_figure(runs[0], metric), defined_figure(runs[1], metric))
     a, b = requests_of_windows(metric, runs, parts)
     known = all(math.isfinite(each.reported) and math.isfinite(each.common) for each in figures)
     if not known or min(a.client.size, b.client.size) < LEAST_REQUESTS:
@@ -39,8 +39,7 @@ def latency_waterfall(metric: ReconciledMetric, runs: Runs, parts: Parts) -> Dif
     explained = sum(each.effect or 0.0 for each in steps)
     rest = figures[1].reported - figures[0].reported - explained
     spread = (found.rest.high - found.rest.low) / 2 * scale
-    missed = (figures[0].unreproduced, figures[1].unreproduced)
-    steps.append(unexplained_step(rest, spread=spread, missed=missed))
+    steps.append(unexplained_step(rest, spread=spread, figures=figures))
     return waterfall_of(metric, steps, a=figures[0].reported, b=figures[1].reported)
 
 

@@ -52,7 +52,7 @@ def in_flight_at(sent: FloatArray, ended: FloatArray) -> FloatArray:
     """Return how many other requests were in flight when each one was sent; `sent` ascending, shape (requests,)."""
     started = np.searchsorted(sent, sent, side="left")
     gone = np.searchsorted(np.sort(ended), sent, side="right")
-    return np.maximum(started - gone, 0).astype(float)
+    return np.asarray(np.maximum(started - gone, 0), float)
 
 
 def sent_before(sent: FloatArray, seconds: float) -> FloatArray:

@@ -9,7 +9,7 @@ from servetop.analysis.reconciliation.definitions import LATENCIES, THROUGHPUTS,
 from servetop.analysis.reconciliation.latency_steps import latency_waterfall
 from servetop.analysis.reconciliation.steady_part import steady_parts
 from servetop.analysis.reconciliation.throughput_steps import throughput_waterfall
-from servetop.analysis.reconciliation.waterfall import DifferenceKind, DifferenceWaterfall, ReconciledRun
+from servetop.analysis.reconciliation.waterfall import DifferenceWaterfall, ReconciledRun, StepKind
 
 NAMES = {
     ReconciledMetric.TTFT: "mean TTFT",
@@ -55,7 +55,7 @@ def conclusion_of(waterfalls: Sequence[DifferenceWaterfall]) -> str:
     if not waterfalls:
         return "no figure is known of both runs from at least 30 completed requests each"
     steps = [(abs(percent_of(each, step.effect)), each, step) for each in waterfalls for step in each.steps[:-1]]
-    largest: dict[DifferenceKind, str] = {}
+    largest: dict[StepKind, str] = {}
     for size, each, step in sorted(steps, key=lambda found: -found[0]):
         if size >= _LEAST_PERCENT and step.kind not in largest:
             largest[step.kind] = f"{step.kind} ({percent_of(each, step.effect):+.1f} % of the {NAMES[each.metric]})"

@@ -19,10 +19,10 @@ from servetop.analysis.reconciliation.estimated_steps import unexplained_step
 from servetop.analysis.reconciliation.load_terms import in_flight_at
 from servetop.analysis.reconciliation.steady_part import SteadyPart
 from servetop.analysis.reconciliation.waterfall import (
-    DifferenceKind,
     DifferenceStep,
     DifferenceWaterfall,
     Runs,
+    StepKind,
     waterfall_of,
 )
 from servetop.core.units import MS_PER_S
@@ -74,7 +74,7 @@ def throughput_waterfall(
     metric: ReconciledMetric, runs: Runs, parts: Parts, latency: DifferenceWaterfall | None
 ) -> DifferenceWaterfall | None:
     """Return the steps between two throughputs, with the steps of the mean E2EL; None if one of them is unknown."""
-    figures = tuple(defined_figure(each, metric) for each in runs)
+    figures = (defined_figure(runs[0], metric), defined_figure(runs[1], metric))
     if not all(math.isfinite(each.reported) and math.isfinite(each.common) for each in figures):
         return None
     a, b = (
@@ -97,20 +97,19 @@ def throughput_waterfall(
     closed = all(each.closed for each in runs)
     middle = (scales[0] + scales[1]) / 2
     lengths = (a.completed + b.completed) / 2 * (scales[1] - scales[0])
-    steps += _closed(a, b, latency, middle, lengths) if closed else _open(a, b, runs, middle, lengths)
+    steps += _closed(a, b, latency, middle, lengths) if closed else _open(a, b, middle, lengths)
     explained = sum(each.effect or 0.0 for each in steps)
     rest = figures[1].reported - figures[0].reported - explained
     spread = math.hypot(a.error, b.error) * middle if not closed else _carried(latency, a, b, middle)
-    missed = (figures[0].unreproduced, figures[1].unreproduced)
-    steps.append(unexplained_step(rest, spread=spread, missed=missed))
+    steps.append(unexplained_step(rest, spread=spread, figures=figures))
     return waterfall_of(metric, steps, a=figures[0].reported, b=figures[1].reported)
 
 
-def _open(a: WindowRates, b: WindowRates, runs: Runs, middle: float, lengths: float) -> Sequence[DifferenceStep]:
+def _open(a: WindowRates, b: WindowRates, middle: float, lengths: float) -> Sequence[DifferenceStep]:
     """Return the steps of clients that send at a rate; `middle` output tokens, or 1, count for each request."""
     return (
         DifferenceStep(
-            kind=DifferenceKind.LOAD,
+            kind=StepKind.LOAD,
             effect=(b.sent - a.sent) * middle,
             evidence=f"requests sent per second: {a.sent:.4g} in A, {b.sent:.4g} in B",
         ),
@@ -125,26 +124,26 @@ def _closed(
     cycle, loops = a.e2el + a.pause, b.in_flight
     steps = [
         DifferenceStep(
-            kind=DifferenceKind.LOAD,
+            kind=StepKind.LOAD,
             effect=(b.in_flight - a.in_flight) / cycle * middle,
             evidence=f"requests in flight: {a.in_flight:.4g} in A, {b.in_flight:.4g} in B",
         )
     ]
     added = {each.kind: each for each in latency.steps} if latency is not None else {}
-    for kind in (DifferenceKind.LOAD, DifferenceKind.WORKLOAD, DifferenceKind.CACHE, DifferenceKind.CLIENT):
+    for kind in (StepKind.LOAD, StepKind.WORKLOAD, StepKind.CACHE, StepKind.CLIENT):
         step = added.get(kind)
         seconds = 0.0 if step is None or step.effect is None else step.effect / MS_PER_S
-        pause = b.pause - a.pause if kind is DifferenceKind.CLIENT else 0.0
+        pause = b.pause - a.pause if kind is StepKind.CLIENT else 0.0
         effect = loops * (1 / (cycle + seconds + pause) - 1 / cycle) * middle
         cycle += seconds + pause
         steps.append(_closed_step(kind, step, effect, (a, b), lengths))
     merged = steps[0].effect or 0.0, steps[1].effect or 0.0
-    first = DifferenceStep(kind=DifferenceKind.LOAD, effect=sum(merged), evidence=steps[0].evidence)
+    first = DifferenceStep(kind=StepKind.LOAD, effect=sum(merged), evidence=steps[0].evidence)
     return (first, *steps[2:])
 
 
 def _closed_step(
-    kind: DifferenceKind,
+    kind: StepKind,
     step: DifferenceStep | None,
     effect: float,
     rates: tuple[WindowRates, WindowRates],
@@ -153,10 +152,10 @@ def _closed_step(
     a, b = rates
     unknown = step is None or step.effect is None
     reason = "the steps of the mean E2EL are not known" if step is None else step.evidence
-    if kind is DifferenceKind.CLIENT:
+    if kind is StepKind.CLIENT:
         text = f"pause between two requests of a slot: {a.pause * 1e3:.3g} ms in A, {b.pause * 1e3:.3g} ms in B"
         return DifferenceStep(kind=kind, effect=effect, evidence=text)
-    if kind is DifferenceKind.WORKLOAD:
+    if kind is StepKind.WORKLOAD:
         found = _lengths_step(a, b, lengths)
         return DifferenceStep(kind=kind, effect=effect + lengths, evidence=found.evidence)
     return DifferenceStep(kind=kind, effect=None if unknown else effect, evidence=f"by the mean E2EL: {reason}")
@@ -164,7 +163,7 @@ def _closed_step(
 
 def _lengths_step(a: WindowRates, b: WindowRates, lengths: float) -> DifferenceStep:
     return DifferenceStep(
-        kind=DifferenceKind.WORKLOAD,
+        kind=StepKind.WORKLOAD,
         effect=lengths,
         evidence=f"output tokens of a request: {a.tokens:,.1f} in A, {b.tokens:,.1f} in B",
     )

@@ -11,7 +11,7 @@ from servetop.analysis.reconciliation.definitions import LATENCIES, ReconciledMe
 from servetop.core.units import MS_PER_S
 
 
-class DifferenceKind(StrEnum):
+class StepKind(StrEnum):
     """What a step from one figure to the other is about, in the order of the steps."""
 
     DEFINITION = "definition"
@@ -27,7 +27,7 @@ class DifferenceKind(StrEnum):
 class DifferenceStep:
     """One step of a waterfall, in the unit of its metric; positive if it makes B's figure higher."""
 
-    kind: DifferenceKind
+    kind: StepKind
     effect: float | None
     """None if the files do not show it: it is part of what is unexplained."""
     low: float | None = None

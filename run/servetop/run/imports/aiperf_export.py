@@ -19,6 +19,7 @@ from servetop.core.units import NS_PER_S
 from servetop.recordings.format.request_codec import last_known_at
 from servetop.run.imports.imported_result import ImportedLoad, ImportedResult
 from servetop.run.imports.number_lists import count_in, seconds_in, time_in
+from servetop.run.imports.reported_figures import aiperf_figures
 
 TOOL = "AIPerf"
 SUMMARY_FILE = "profile_export_aiperf.json"
@@ -66,6 +67,7 @@ def read_aiperf_records(rows: Iterator[Mapping[str, Any]], path: Path) -> Import
         model=_text(models[0]) if isinstance(models, list) and models else "",
         endpoint="chat" if api == "chat" else "completions",
         wall_epoch_s=origin / NS_PER_S,
+        reported=aiperf_figures(summary),
         not_carried=[f"{what} ({count:,})" for what, count in left_out.items()],
         remarks=remarks,
     )

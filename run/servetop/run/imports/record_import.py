@@ -58,7 +58,13 @@ def record_import(result: ImportedResult, source: Path, target: Path) -> None:
 
 
 def _header(result: ImportedResult, source: Path, config: RunConfig) -> RunHeader:
-    known = {"tool": result.tool, "version": result.version, "file": {"name": source.name, **file_details(source)}}
+    known = {
+        "tool": result.tool,
+        "version": result.version,
+        "file": {"name": source.name, **file_details(source)},
+        "reported": dict(result.reported) or None,
+        "times_known": None if result.times_known else False,
+    }
     return RunHeader(
         config=config,
         anchor=ClockAnchor(
