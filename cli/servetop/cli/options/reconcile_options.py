@@ -20,7 +20,7 @@ class ReconcileOptions:
         str | None,
         Option(
             "--truth-a",
-            "The server's own account of A's requests, as a recording.",
+            "The server's own account of A's requests, as servetop audit --record writes it.",
             unit="FILE",
             complete=completions.recordings,
         ),
