@@ -24,6 +24,8 @@ class ServerTimes:
     span: FloatArray
     """First chunk to last chunk."""
     e2el: FloatArray
+    prompt: FloatArray
+    """Prompt tokens as the server counted them."""
 
     def where(self, kept: BoolArray) -> ServerTimes:
         """Return the selected requests."""
@@ -82,7 +84,9 @@ class ClientRows:
 
     def with_server(self, truth: ClientRows) -> ClientRows:
         """Return these rows with the server's times of the same requests, in the same order."""
-        times = ServerTimes(arrived=truth.sent, ttft=truth.ttft, tpot=truth.tpot, span=truth.span, e2el=truth.e2el)
+        times = ServerTimes(
+            arrived=truth.sent, ttft=truth.ttft, tpot=truth.tpot, span=truth.span, e2el=truth.e2el, prompt=truth.prompt
+        )
         return dataclasses.replace(self, server=times)
 
     def where(self, kept: BoolArray) -> ClientRows:

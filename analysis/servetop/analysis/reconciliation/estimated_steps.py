@@ -144,9 +144,10 @@ def _by_tpot(windows: Windows) -> PartOfDifference | None:
 
 def _tokens_text(name: str, windows: Windows, *, reason: str) -> str:
     a, b = (each.mean_of_term(name) for each in windows)
+    title = f"{name} as the server counted them" if name == PROMPT and windows[0].server is not None else name
     if a == b:
-        return f"{name}: {a:,.1f} in both"
-    more = f"{name}: {a:,.1f} in A, {b:,.1f} in B"
+        return f"{title}: {a:,.1f} in both"
+    more = f"{title}: {a:,.1f} in A, {b:,.1f} in B"
     if name == PROMPT and (offset := _constant_offset(windows)):
         more += f" ({offset:+,.0f} in each request, as a chat template or special tokens add)"
     return f"{more}: {reason}, so their effect cannot be learnt" if reason else more

@@ -74,7 +74,7 @@ def _within(
         client=client[kept],
         server=None if server is None else server[kept],
         weights=weights[kept],
-        terms=_terms(rows, load, kept),
+        terms=_terms(rows, load, kept, both=both),
         rows=rows.where(kept),
         closed=scales.closed,
     )
@@ -94,8 +94,9 @@ def _values(metric: ReconciledMetric, times: ClientRows | ServerTimes, rows: Cli
             return times.e2el
 
 
-def _terms(rows: ClientRows, load: FloatArray, kept: BoolArray) -> Mapping[str, FloatArray]:
-    terms = {PROMPT: rows.prompt[kept][:, None], OUTPUT: rows.output[kept][:, None]}
+def _terms(rows: ClientRows, load: FloatArray, kept: BoolArray, *, both: bool) -> Mapping[str, FloatArray]:
+    prompt = rows.server.prompt if both and rows.server is not None else rows.prompt
+    terms = {PROMPT: prompt[kept][:, None], OUTPUT: rows.output[kept][:, None]}
     if rows.times_known:
         terms[LOAD] = load[kept]
     if not np.isnan(rows.cached[kept]).any():
