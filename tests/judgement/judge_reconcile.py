@@ -1,7 +1,8 @@
 """Reconciles servetop, vLLM bench and AIPerf at one simulator: `python -m tests.judgement.judge_reconcile`.
 
-Each sends the same two loads to a simulator that notes each request (servetop audit --record). Of each pair of clients
-the table has what each figure differs by, and how much of it is left unexplained, without and with the server's times.
+Each sends the same prompts in two loads to a simulator that notes each request (servetop audit --record). Of each pair
+of clients the table has what each figure differs by, and how much of it is left unexplained, without and with the
+server's times. A pair whose prompts differ, as those of two tools do without a common file, is set beside them.
 """
 
 from __future__ import annotations
@@ -13,12 +14,15 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tests.judgement.audit_clients import CLIENTS, SERVER, LeftOutError, Load, loads
+from servetop.core.text.counted import counted
+from servetop.run.reconcile.tool_run import read_tool_run
+from tests.judgement.audit_clients import CLIENTS, INPUT, SERVER, LeftOutError, Load, loads
 from tests.judgement.report_page import say, write_between_marks
+from tests.judgement.shared_prompts import shared_prompts
 
 MARK = "<!-- make judge-reconcile -->"
 TITLES: Mapping[str, str] = {
@@ -31,6 +35,8 @@ TITLES: Mapping[str, str] = {
 }
 TARGET = 1.0
 """Percent of a figure that may be left unexplained."""
+OWN = "vLLM bench"
+"""The client that is also measured with prompts of its own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,41 +102,89 @@ def _left(waterfall: Mapping[str, Any]) -> str:
 
 
 def conclusion(found: Sequence[Mapping[str, Any]]) -> str:
-    """Return how many figures keep the target, as a sentence for the page."""
+    """Return how many figures keep the target, as the end of a sentence for the page."""
     left = [abs(each["unexplained_percent"]) for waterfalls in found for each in waterfalls.values()]
     kept = sum(each <= TARGET for each in left)
     return (
-        f"With the server's times {kept} of {len(left)} figures of {len(found)} pairs have at most {TARGET:g} % "
-        f"unexplained (the target); the largest rest is {max(left, default=0.0):.2f} %."
+        f"{kept} of {len(left)} figures of {counted(len(found), 'pair')} have at most {TARGET:g} % unexplained "
+        f"(the target); the largest rest is {max(left, default=0.0):.2f} %"
     )
+
+
+def tokens_of(measured: Measured) -> str:
+    """Return the tokens of a client's requests as the server counted them."""
+    requests = read_tool_run(str(measured.truth)).requests
+    texts = []
+    for title, counts in (
+        ("prompt", [each.prompt_tokens or 0 for each in requests]),
+        ("output", [each.output_tokens for each in requests]),
+    ):
+        mean = sum(counts) / len(counts)
+        varied = min(counts) != max(counts)
+        texts.append(f"{mean:.1f} ({min(counts)} to {max(counts)}) {title}" if varied else f"{mean:.0f} {title}")
+    return f"{measured.name} {' and '.join(texts)}"
+
+
+@dataclass(kw_only=True)
+class PairTable:
+    """The rows of all pairs, those with the same prompts and those without, and what the server counted of them."""
+
+    folder: Path
+    alike: list[Mapping[str, Any]] = field(default_factory=list)
+    unlike: list[Mapping[str, Any]] = field(default_factory=list)
+    rows: list[str] = field(default_factory=list)
+    tokens: dict[str, None] = field(default_factory=dict)
+
+    def measure(self, name: str, load: Load) -> list[Measured]:
+        """Measure a client, and return nothing if it fails."""
+        title = name if load.prompts else f"{name} with its own prompts"
+        try:
+            found = measure(name, load, self.folder / f"{load.title} {title}".replace(" ", "-").replace("/", "-"))
+        except LeftOutError as error:
+            say(f"LEFT OUT: {title}, {load.title}: {error}")
+            return []
+        found = replace(found, name=title)
+        self.tokens[tokens_of(found)] = None
+        say(f"{tokens_of(found)}, {load.title}: measured")
+        return [found]
+
+    def add(self, a: Measured, b: Measured, found: list[Mapping[str, Any]]) -> None:
+        """Reconcile a pair without and with the server's times."""
+        blind, seeing = (reconciled(a, b, truths=truths) for truths in (False, True))
+        found.append(seeing)
+        self.rows += rows_of(a, b, blind, seeing)
+        say("\n".join(self.rows[-len(TITLES) :]))
+
+    @property
+    def lines(self) -> list[str]:
+        """The table and its conclusions."""
+        heads = ["A, B", "load", "figure", "B − A", "largest steps", "unexplained", "with the server's times"]
+        said = [f"Tokens of a request as the server counted them: {'; '.join(self.tokens)}.", ""]
+        said.append(f"With the server's times and the same prompts {conclusion(self.alike)}.")
+        if self.unlike:
+            said.append(f"With other prompts {conclusion(self.unlike)}.")
+        return [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads), *self.rows, "", *said]
 
 
 def table(seconds: float, names: Sequence[str], folder: Path) -> list[str]:
     """Measure each client under each load, and return the table of all pairs."""
-    heads = ["A, B", "load", "figure", "B − A", "largest steps", "unexplained", "with the server's times"]
-    lines = [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
-    found = []
-    for number, load in enumerate(loads(seconds)):
-        measured = []
-        for name in names:
-            try:
-                measured.append(measure(name, load, folder / f"{number}-{name.replace(' ', '-')}"))
-                say(f"{name}, {load.title}: measured")
-            except LeftOutError as error:
-                say(f"LEFT OUT: {name}, {load.title}: {error}")
+    found = PairTable(folder=folder)
+    for load in loads(seconds):
+        shared = replace(load, prompts=shared_prompts(load.count, tokens=INPUT))
+        measured = [each for name in names for each in found.measure(name, shared)]
         for a, b in itertools.combinations(measured, 2):
-            blind, seeing = (reconciled(a, b, truths=truths) for truths in (False, True))
-            found.append(seeing)
-            lines += rows_of(a, b, blind, seeing)
-            say("\n".join(lines[-len(TITLES) :]))
-    return [*lines, "", conclusion(found)]
+            found.add(a, b, found.alike)
+        other = found.measure(OWN, load) if OWN in names else []
+        for a, b in itertools.product(measured[:1], other):
+            found.add(a, b, found.unlike)
+    return found.lines
 
 
 def main() -> None:
     """Print the table, and write it into a page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--client", action="append", choices=list(CLIENTS))
-    parser.add_argument("--seconds", type=float, default=60.0, help="length of each load")
+    parser.add_argument("--seconds", type=float, default=30.0, help="length of each load")
     parser.add_argument("--report", type=Path, help="a page into which the table is written")
     parser.add_argument("--keep", type=Path, help="a new folder for the results, else they are removed")
     options = parser.parse_args()
@@ -140,7 +194,7 @@ def main() -> None:
     else:
         with tempfile.TemporaryDirectory() as folder:
             lines = table(options.seconds, names, Path(folder))
-    say(lines[-1])
+    say("\n".join(lines[-3:]))
     if options.report is not None:
         write_between_marks(options.report, lines, mark=MARK)
 

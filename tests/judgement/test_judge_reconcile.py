@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.judgement.audit_clients import LeftOutError
-from tests.judgement.judge_reconcile import TITLES, Measured, conclusion, reconciled, rows_of
+from tests.judgement.judge_reconcile import TITLES, Measured, conclusion, reconciled, rows_of, table
 
 RESULTS = Path(__file__).parents[1] / "corpus" / "results"
 
@@ -38,10 +38,15 @@ def test_a_row_has_the_difference_its_largest_steps_and_what_is_left() -> None:
 
 def test_the_conclusion_counts_the_figures_that_keep_the_target() -> None:
     found = [{"mean_ttft_ms": waterfall(-1.0), "mean_itl_ms": waterfall(2.5)}]
-    assert conclusion(found).startswith(
-        "With the server's times 1 of 2 figures of 1 pairs have at most 1 % unexplained"
+    assert conclusion(found) == (
+        "1 of 2 figures of 1 pair have at most 1 % unexplained (the target); the largest rest is 2.50 %"
     )
-    assert conclusion(found).endswith("the largest rest is 2.50 %.")
+
+
+def test_the_table_of_a_client_with_shared_prompts_says_what_the_server_counted(tmp_path: Path) -> None:
+    lines = table(4.0, ["servetop"], tmp_path / "results")
+    assert "Tokens of a request as the server counted them: servetop 128 prompt and 64 output." in lines
+    assert lines[-1].startswith("With the server's times and the same prompts 0 of 0 figures of 0 pairs")
 
 
 def test_a_real_pair_is_reconciled_by_the_command_and_a_bad_one_is_left_out() -> None:
