@@ -50,15 +50,18 @@ class Measured:
 
 
 def measure(name: str, load: Load, folder: Path) -> Measured:
-    """Run one client against a simulator of its own; LeftOutError if it fails."""
-    folder.mkdir(parents=True)
+    """Run one client against a simulator of its own, or return what is kept of it; LeftOutError if it fails."""
+    folder.mkdir(parents=True, exist_ok=True)
     words, result = CLIENTS[name](load, folder)
     truth = folder / "server.servetop"
+    found = Measured(name=name, load=load.title, result=result, truth=truth)
+    if result.exists() and truth.exists():
+        return found
     argv = (sys.executable, "-m", "servetop", "audit", *SERVER, "--json", "--record", str(truth), "--", *words)
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     if done.returncode or not result.exists():
         raise LeftOutError(done.stderr[-500:])
-    return Measured(name=name, load=load.title, result=result, truth=truth)
+    return found
 
 
 def reconciled(a: Measured, b: Measured, *, truths: bool) -> Mapping[str, Any]:
@@ -186,7 +189,9 @@ def main() -> None:
     parser.add_argument("--client", action="append", choices=list(CLIENTS))
     parser.add_argument("--seconds", type=float, default=30.0, help="length of each load")
     parser.add_argument("--report", type=Path, help="a page into which the table is written")
-    parser.add_argument("--keep", type=Path, help="a new folder for the results, else they are removed")
+    parser.add_argument(
+        "--keep", type=Path, help="a folder for the results, else they are removed; those in it are used again"
+    )
     options = parser.parse_args()
     names = options.client or list(CLIENTS)
     if options.keep is not None:

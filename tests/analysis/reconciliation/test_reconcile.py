@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
+from servetop.analysis.reconciliation.client_rows import ClientRows
 from servetop.analysis.reconciliation.definitions import ReconciledMetric
 from servetop.analysis.reconciliation.reconcile import Reconciliation, percent_of, reconcile
-from servetop.analysis.reconciliation.waterfall import DifferenceWaterfall, StepKind
+from servetop.analysis.reconciliation.waterfall import DifferenceWaterfall, ReconciledRun, StepKind
+from servetop.core.events import RequestRecord
 from tests.analysis.reconciliation.synthetic_runs import PlantedRun, planted
+from tests.run.audit.small_records import record
 
 BASE = PlantedRun(seed=3)
 TTFT, TPOT, ITL, E2EL = (
@@ -113,3 +117,48 @@ def test_figures_of_few_requests_are_missing() -> None:
     result = reconcile(few, few)
     assert set(result.missing) == {TTFT, TPOT, ITL, E2EL}
     assert [each.unexplained_percent for each in result.waterfalls] == [0.0, 0.0]
+
+
+def in_groups(seed: int, *, sizes: tuple[int, int] = (1, 4), prompts: tuple[int, int] = (100, 200)) -> ReconciledRun:
+    """Groups of requests that are sent at once and prefilled together: TTFT follows from all their prompt tokens."""
+    random = np.random.default_rng(seed)
+    requests: list[RequestRecord] = []
+    for at in np.cumsum(random.uniform(0.3, 0.7, 200)):
+        lengths = random.integers(prompts[0], prompts[1] + 1, int(random.integers(sizes[0], sizes[1] + 1)))
+        ttft = 0.05 + 0.0002 * float(lengths.sum())
+        for number, length in enumerate(lengths):
+            sent = float(at) + 0.0001 * number
+            took = ttft + float(random.normal(0, 0.001))
+            row = record(len(requests), sent=sent, first=sent + took, done=sent + took + 0.4)
+            requests.append(replace(row, prompt_tokens=int(length)))
+    return ReconciledRun(tool="servetop", rows=ClientRows.of(requests), closed=False)
+
+
+@pytest.mark.parametrize(
+    ("changes", "step", "percent"),
+    [
+        ({"sizes": (2, 6)}, StepKind.LOAD, 100 * 0.0002 * 150 * 1.33 / 0.159),
+        ({"prompts": (150, 250)}, StepKind.WORKLOAD, 100 * 0.0002 * 50 * 3.0 / 0.155),
+    ],
+)
+def test_prompts_that_are_prefilled_together_are_load_by_their_number_and_workload_by_their_length(
+    changes: dict[str, Any], step: str, percent: float
+) -> None:
+    effects = percents(of(reconcile(in_groups(1), in_groups(2, **changes)), TTFT))
+    assert effects[step] == pytest.approx(percent, rel=0.15)
+    assert abs(effects[StepKind.UNEXPLAINED]) < 1.0
+
+
+def test_the_zero_of_the_servers_clock_does_not_matter() -> None:
+    def served(seed: int, shift: float) -> ReconciledRun:
+        run = planted(replace(BASE, seed=seed, client_delay=0.01), truth=True)
+        assert run.rows.server is not None
+        moved = replace(run.rows.server, arrived=run.rows.server.arrived + shift, ended=run.rows.server.ended + shift)
+        return replace(run, rows=replace(run.rows, server=moved), closed=True, concurrency=8)
+
+    near, far = (reconcile(served(3, shift), served(4, 2 * shift)) for shift in (0.0, 64.0))
+    for one, other in zip(near.waterfalls, far.waterfalls, strict=True):
+        assert [each.evidence for each in one.steps] == [each.evidence for each in other.steps]
+        assert percents(one) == pytest.approx(percents(other), abs=1e-6)
+    load = next(each for each in of(near, TTFT).steps if each.kind == StepKind.LOAD)
+    assert "in flight when one was sent: 7.78 in A, 8.25 in B" in load.evidence

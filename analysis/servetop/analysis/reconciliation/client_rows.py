@@ -19,6 +19,8 @@ class ServerTimes:
 
     arrived: FloatArray
     """By the server's clock."""
+    ended: FloatArray
+    """The last byte, by the server's clock."""
     ttft: FloatArray
     tpot: FloatArray
     span: FloatArray
@@ -85,7 +87,13 @@ class ClientRows:
     def with_server(self, truth: ClientRows) -> ClientRows:
         """Return these rows with the server's times of the same requests, in the same order."""
         times = ServerTimes(
-            arrived=truth.sent, ttft=truth.ttft, tpot=truth.tpot, span=truth.span, e2el=truth.e2el, prompt=truth.prompt
+            arrived=truth.sent,
+            ended=truth.ended,
+            ttft=truth.ttft,
+            tpot=truth.tpot,
+            span=truth.span,
+            e2el=truth.e2el,
+            prompt=truth.prompt,
         )
         return dataclasses.replace(self, server=times)
 

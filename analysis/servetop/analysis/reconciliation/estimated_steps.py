@@ -11,8 +11,10 @@ from servetop.analysis.reconciliation.adjusted_difference import AdjustedDiffere
 from servetop.analysis.reconciliation.defined_steps import DefinedFigure
 from servetop.analysis.reconciliation.definitions import ReconciledMetric, mean_of
 from servetop.analysis.reconciliation.waterfall import DifferenceStep, StepKind
-from servetop.analysis.reconciliation.window_requests import CACHED, LOAD, OUTPUT, PROMPT, WindowRequests
+from servetop.analysis.reconciliation.window_requests import BATCH, CACHED, LOAD, OUTPUT, PROMPT, WindowRequests
 
+_LEAST_TOKENS = 1e-6
+"""Difference of the prompt tokens of a batch below which its parts are not told apart."""
 _REPRODUCED = 0.5e-3
 """Part of a figure by which what a tool prints may differ from what its requests give, by its rounding."""
 Windows = tuple[WindowRequests, WindowRequests]
@@ -22,9 +24,11 @@ def property_steps(
     metric: ReconciledMetric, found: AdjustedDifference, windows: Windows, *, scale: float
 ) -> Sequence[DifferenceStep]:
     """Return the steps of load, workload and cache; effects are multiplied by `scale` for the unit of the metric."""
+    together, longer = _batch_parts(found, windows)
+    loads = [(LOAD, found.parts.get(LOAD)), (BATCH, together)]
     return (
-        _step(StepKind.LOAD, [(LOAD, found.parts.get(LOAD))], [_load_text(found, windows)], scale=scale),
-        _workload(metric, found, windows, scale=scale),
+        _step(StepKind.LOAD, loads, [_load_text(found, windows), _batch_text(together, windows)], scale=scale),
+        _workload(metric, found, windows, longer, scale=scale),
         _step(StepKind.CACHE, [(CACHED, found.parts.get(CACHED))], [_cache_text(found, windows)], scale=scale),
     )
 
@@ -87,6 +91,37 @@ def _step(
     )
 
 
+def _batch_parts(
+    found: AdjustedDifference, windows: Windows
+) -> tuple[PartOfDifference | None, PartOfDifference | None]:
+    """Return what the prompt tokens of a batch explain, by the number of requests in it and by their length."""
+    part = found.parts.get(BATCH)
+    if part is None or not _differ(PROMPT, windows):
+        return part, None
+    totals = [each.mean_of_term(BATCH) for each in windows]
+    counts = [float(each.batch.mean()) for each in windows]
+    lengths = [total / count if count else 0.0 for total, count in zip(totals, counts, strict=True)]
+    by_number = (counts[1] - counts[0]) * (lengths[0] + lengths[1]) / 2
+    difference = totals[1] - totals[0]
+    share = by_number / difference if abs(difference) > _LEAST_TOKENS else 1.0
+    longer = _shared(part, 1 - share)
+    learnt = PROMPT in found.parts or longer.low * longer.high > 0
+    return _shared(part, share), longer if learnt else None
+
+
+def _shared(part: PartOfDifference, share: float) -> PartOfDifference:
+    spread = abs(share) * (part.high - part.low) / 2
+    effect = part.effect * share
+    return PartOfDifference(effect=effect, low=effect - spread, high=effect + spread)
+
+
+def _batch_text(part: PartOfDifference | None, windows: Windows) -> str:
+    if part is None:
+        return ""
+    a, b = (float(each.batch.mean()) for each in windows)
+    return f"others within a step of the engine: {a:.2f} in A, {b:.2f} in B"
+
+
 def _load_text(found: AdjustedDifference, windows: Windows) -> str:
     what = "other requests in flight when one was sent" if windows[0].closed else "others in flight at equal E2EL"
     if LOAD in found.inseparable:
@@ -115,7 +150,15 @@ def _cache_text(found: AdjustedDifference, windows: Windows) -> str:
     return f"{files_of(lacking)} the cached tokens of each request"
 
 
-def _workload(metric: ReconciledMetric, found: AdjustedDifference, windows: Windows, *, scale: float) -> DifferenceStep:
+def _workload(
+    metric: ReconciledMetric,
+    found: AdjustedDifference,
+    windows: Windows,
+    longer: PartOfDifference | None,
+    *,
+    scale: float,
+) -> DifferenceStep:
+    """Return the step of the lengths; `longer` is what the length of the prompts prefilled together explains."""
     parts, texts = [], []
     for name in (PROMPT, OUTPUT):
         part = found.parts.get(name)
@@ -126,6 +169,9 @@ def _workload(metric: ReconciledMetric, found: AdjustedDifference, windows: Wind
     changed = [(name, part) for name, part in parts if part is None or _differ(name, windows)]
     if len([part for _, part in changed if part is None]) == len(changed) > 0:
         parts = changed  # nothing that differs has a known effect
+    parts = [*parts, (BATCH, longer)]
+    if longer is not None:
+        texts.append("with those of the requests that are prefilled together")
     return _step(StepKind.WORKLOAD, parts, texts, scale=scale)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -13,11 +12,11 @@ from servetop.analysis.reconciliation.client_rows import ClientRows, ServerTimes
 from servetop.analysis.reconciliation.defined_steps import defined_figure, definition_step, window_step
 from servetop.analysis.reconciliation.definitions import ReconciledMetric, mean_of
 from servetop.analysis.reconciliation.estimated_steps import client_step, property_steps, unexplained_step
-from servetop.analysis.reconciliation.load_terms import MANY, LoadScales, load_terms
+from servetop.analysis.reconciliation.load_terms import MANY, LoadScales, load_terms, sent_together
 from servetop.analysis.reconciliation.steady_part import LEAST_REQUESTS, SteadyPart, typical_e2el
 from servetop.analysis.reconciliation.waterfall import DifferenceWaterfall, Runs, scale_of, waterfall_of
-from servetop.analysis.reconciliation.window_requests import CACHED, LOAD, OUTPUT, PROMPT, WindowRequests
-from servetop.core.arrays import BoolArray, FloatArray
+from servetop.analysis.reconciliation.window_requests import BATCH, CACHED, LOAD, OUTPUT, PROMPT, WindowRequests
+from servetop.core.arrays import FloatArray
 
 Parts = tuple[SteadyPart, SteadyPart]
 
@@ -51,6 +50,7 @@ def requests_of_windows(metric: ReconciledMetric, runs: Runs, parts: Parts) -> t
         closed=all(each.closed for each in runs),
         lifetime=typical_e2el(*rows),
         burst=2 * mean_of(np.concatenate([each.ttft[each.ok] for each in rows])),
+        step=mean_of(np.concatenate([each.tpot[each.ok] for each in rows])),
         many=min(int(each.ok.sum()) for each in rows) >= MANY,
     )
     one, other = (_within(metric, each, part, scales, both=both) for each, part in zip(rows, parts, strict=True))
@@ -64,18 +64,25 @@ def _within(
 ) -> WindowRequests:
     client, server = _values(metric, rows, rows), None
     kept = part.sent_within(rows) & rows.ok & ~np.isnan(client)
-    sent = rows.sent
+    sent, ended, prompt = rows.sent, rows.ended, rows.prompt
     if both and rows.server is not None:
-        server, sent = _values(metric, rows.server, rows), rows.server.arrived
+        server = _values(metric, rows.server, rows)
+        sent, ended, prompt = rows.server.arrived, rows.server.ended, rows.server.prompt
         kept = kept & ~np.isnan(server)
-    load = load_terms(sent, rows.ended, scales)
+    terms = {PROMPT: prompt[:, None], OUTPUT: rows.output[:, None]}
+    if rows.times_known:
+        filled = np.where(np.isnan(prompt), mean_of(prompt), prompt)
+        terms |= {LOAD: load_terms(sent, ended, scales), BATCH: sent_together(sent, filled, scales.step)[:, None]}
+    if not np.isnan(rows.cached[kept]).any():
+        terms[CACHED] = rows.cached[:, None]
     weights = rows.later if metric is ReconciledMetric.ITL else np.ones(client.shape)
     return WindowRequests(
         client=client[kept],
         server=None if server is None else server[kept],
         weights=weights[kept],
-        terms=_terms(rows, load, kept, both=both),
+        terms={name: each[kept] for name, each in terms.items()},
         rows=rows.where(kept),
+        batch=sent_together(sent, np.ones(sent.shape), scales.step)[kept],
         closed=scales.closed,
     )
 
@@ -92,13 +99,3 @@ def _values(metric: ReconciledMetric, times: ClientRows | ServerTimes, rows: Cli
             return np.asarray(times.span / several)
         case _:
             return times.e2el
-
-
-def _terms(rows: ClientRows, load: FloatArray, kept: BoolArray, *, both: bool) -> Mapping[str, FloatArray]:
-    prompt = rows.server.prompt if both and rows.server is not None else rows.prompt
-    terms = {PROMPT: prompt[kept][:, None], OUTPUT: rows.output[kept][:, None]}
-    if rows.times_known:
-        terms[LOAD] = load[kept]
-    if not np.isnan(rows.cached[kept]).any():
-        terms[CACHED] = rows.cached[kept][:, None]
-    return terms

@@ -24,6 +24,8 @@ class LoadScales:
     """Whether both clients keep a number of requests in flight."""
     lifetime: float
     burst: float
+    step: float
+    """Seconds of a step of the engine: requests that arrive within one are prefilled together."""
     many: bool
     """Whether both runs have enough requests for all terms."""
 
@@ -46,6 +48,17 @@ def load_terms(sent: FloatArray, ended: FloatArray, scales: LoadScales) -> Float
     found = np.empty((sent.size, len(terms)))
     found[order] = np.column_stack(terms)
     return found
+
+
+def sent_together(sent: FloatArray, amounts: FloatArray, seconds: float) -> FloatArray:
+    """Return the sum of `amounts` of the requests sent less than `seconds` before or after each one."""
+    order = np.argsort(sent, kind="stable")
+    times, total = sent[order], np.concatenate([[0.0], np.cumsum(amounts[order])])
+    first = np.searchsorted(times, times - seconds, side="left")
+    last = np.searchsorted(times, times + seconds, side="right")
+    found = np.empty(sent.shape)
+    found[order] = total[last] - total[first]
+    return found - amounts
 
 
 def in_flight_at(sent: FloatArray, ended: FloatArray) -> FloatArray:

@@ -13,6 +13,8 @@ from servetop.analysis.reconciliation.client_rows import ClientRows
 from servetop.core.arrays import FloatArray
 
 LOAD, PROMPT, OUTPUT, CACHED = "load", "prompt tokens", "output tokens", "cached tokens"
+BATCH = "prompt tokens of a batch"
+"""Of the others that were sent within a step of the engine of each one, which are prefilled together with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -26,6 +28,8 @@ class WindowRequests:
     weights: FloatArray
     terms: Mapping[str, FloatArray]
     rows: ClientRows
+    batch: FloatArray
+    """How many others were sent within a step of the engine of each one."""
     closed: bool
     """Whether both clients keep a number of requests in flight."""
 
