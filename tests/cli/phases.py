@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import shlex
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -59,6 +61,17 @@ def family(pid: int) -> list[psutil.Process]:
     """A process and all that it started."""
     process = psutil.Process(pid)
     return [process, *process.children(recursive=True)]
+
+
+def ignores_sigterm(process: psutil.Process) -> bool:
+    """Whether a process is the stubborn engine, and ignores the signal already."""
+    try:
+        stubborn = "SIG_IGN" in " ".join(process.cmdline())
+        status = Path(f"/proc/{process.pid}/status").read_text(encoding="ascii")
+    except (psutil.Error, OSError):
+        return False
+    (mask,) = re.findall(r"^SigIgn:\s*([0-9a-f]+)", status, re.MULTILINE)
+    return stubborn and bool(int(mask, 16) >> (signal.SIGTERM - 1) & 1)
 
 
 def end_of(recording: Path) -> RunEnd | None:

@@ -24,6 +24,7 @@ from servetop.cli.options.declaration import declared
 from servetop.cli.options.request_options import DataOptions
 from servetop.cli.options.run_options import RunOptions
 from servetop.cli.options.serve_options import ServeOptions
+from servetop.cli.options.shape_options import ShapeOptions
 from servetop.core.config import ConnectionConfig, EngineConfig, RunConfig, WorkloadConfig
 from servetop.core.errors import ExitCode, UsageError
 
@@ -66,6 +67,7 @@ COMMANDS_OWN = {
     },
     "ls": {"folder", "as_json"},
     "engines": {"name", "as_json"},
+    "shape": {option.name for option in declared(ShapeOptions)},
     "dataset": {"path", "dataset_name", "dataset_column", "rows", "as_json"},
     "doctor": {"server", "as_json"},
     "predict": {

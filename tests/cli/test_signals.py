@@ -24,6 +24,7 @@ from tests.cli.phases import (
     dashboard,
     end_of,
     family,
+    ignores_sigterm,
     reading,
     until,
     words_for,
@@ -125,6 +126,7 @@ def test_a_run_killed_while_stopping_its_engine_leaves_no_process(servetop: Serv
     with servetop.started("--headless", *words_for("engine stop"), "--record", str(recording)) as process:
         with reading(recording) as reader:
             until("boot", reader)
+        wait_for(lambda: any(map(ignores_sigterm, family(process.pid))), seconds=120, what="the stubborn engine")
         processes = family(process.pid)
         process.send_signal(signal.SIGTERM)
         wait_for(lambda: [run.state for run in registry.runs()] == ["stopping"], seconds=120, what="the engine's stop")

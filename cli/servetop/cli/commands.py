@@ -16,6 +16,7 @@ from servetop.cli.options.reconcile_options import ReconcileOptions
 from servetop.cli.options.run_options import AttachOptions, ReplayOptions, RerunOptions, RunOptions, SweepOptions
 from servetop.cli.options.search_options import REFUSED, SearchOptions
 from servetop.cli.options.serve_options import ServeOptions
+from servetop.cli.options.shape_options import ShapeOptions
 from servetop.cli.options.tool_options import (
     DatasetOptions,
     EnginesOptions,
@@ -47,8 +48,7 @@ def run(line: CommandLine[RunOptions]) -> int:
     from servetop.cli.options.config_file import with_config_file
 
     options, file = with_config_file(line.given)
-    config = run_config(options, line.invocation.engine_args, file)
-    return launch(config, output_of(options, line))
+    return launch(run_config(options, line.invocation.engine_args, file), output_of(options, line))
 
 
 def sweep(line: CommandLine[SweepOptions]) -> int:
@@ -104,21 +104,18 @@ def replay(line: CommandLine[ReplayOptions]) -> int:
     """Open the dashboard on a recording, or on the list of all; a recording still being written is followed live."""
     from servetop.cli.viewing.dashboard import replay_recording
 
-    options = line.options
-    if options.web.web:
-        from servetop.cli.configuration.web_address import web_address_of
-        from servetop.cli.web.web import serve_recording
-        from servetop.recordings.library.catalog import resolve
+    if line.options.web.web:
+        from servetop.cli.web.web import serve_named
 
-        return serve_recording(resolve(options.file or "latest"), web_address_of(options.web), options.display)
-    return replay_recording(options.file, options.display, read_only=options.read_only)
+        return serve_named(line.options.file or "latest", line.options.web, line.options.display)
+    return replay_recording(line.options.file, line.options.display, read_only=line.options.read_only)
 
 
 def summary(line: CommandLine[SummaryOptions]) -> int:
     """Print the summary of a recording."""
-    from servetop.cli.report.summary_command import run_summary_command
+    from servetop.cli.report.report import print_of_options
 
-    return run_summary_command(line.options)
+    return print_of_options(line.options)
 
 
 def report(line: CommandLine[ReportOptions]) -> int:
@@ -214,6 +211,13 @@ def dataset(line: CommandLine[DatasetOptions]) -> int:
     return print_dataset(line.options)
 
 
+def shape(line: CommandLine[ShapeOptions]) -> int:
+    """Write the load in logs of gateways or servers as a trace to replay: times and lengths, without any text."""
+    from servetop.cli.shape.shape_command import run_shape
+
+    return run_shape(line.options)
+
+
 def doctor(line: CommandLine[DoctorOptions]) -> int:
     """Check this machine, or the server at URL; exit code 1 if something must be fixed, 3 if no endpoint answers."""
     from servetop.cli.doctor.doctor_command import examine_machine_or_server
@@ -272,6 +276,7 @@ COMMANDS: tuple[CommandSpec[Any], ...] = (
     CommandSpec(ls, ListOptions),
     CommandSpec(engines, EnginesOptions),
     CommandSpec(dataset, DatasetOptions),
+    CommandSpec(shape, ShapeOptions),
     CommandSpec(doctor, DoctorOptions),
     CommandSpec(predict, PredictOptions),
     CommandSpec(validate, JsonOptions),

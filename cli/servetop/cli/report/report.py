@@ -12,6 +12,7 @@ from rich.text import Text
 
 from servetop.analysis.summary.summary_json import set_up_json, summary_json
 from servetop.analysis.summary.summary_types import RunSummary
+from servetop.cli.options.tool_options import SummaryOptions
 from servetop.cli.report.cost_table import cost_table
 from servetop.cli.report.goodput_tables import goodput_tables
 from servetop.cli.report.reference_tables import reference_tables
@@ -54,6 +55,17 @@ from servetop.run.search.search_result import search_result
 
 LOG_TAIL = 12
 """Lines of an engine's log that a failure shows."""
+
+
+def print_of_options(options: SummaryOptions) -> int:
+    """Print what the options ask of a recording: its summary, or only the story."""
+    if options.markdown and options.as_json:
+        raise UsageError("--json and --markdown exclude each other: give one of them")
+    if options.story or options.markdown:
+        return print_story(options.file, markdown=options.markdown, as_json=options.as_json)
+    return print_recording(
+        options.file, as_json=options.as_json, percentiles=options.metric_percentiles, prices=options.price
+    )
 
 
 def print_recording(

@@ -7,16 +7,22 @@ import secrets
 import signal
 from pathlib import Path
 
-from servetop.cli.configuration.web_address import WebAddress
-from servetop.cli.options.output_options import DisplayOptions
+from servetop.cli.configuration.web_address import WebAddress, web_address_of
+from servetop.cli.options.output_options import DisplayOptions, WebOptions
 from servetop.cli.viewing.baseline_file import with_baseline_path
 from servetop.cli.viewing.display_options import check_theme
 from servetop.cli.viewing.viewer_signals import ViewerSignals
 from servetop.core.config import RunConfig
 from servetop.core.errors import ExitCode, UsageError, system_reason
 from servetop.core.system.own_python import python_argv
+from servetop.recordings.library.catalog import resolve
 from servetop.run import console
 from servetop.run.process.execution import Execution
+
+
+def serve_named(name: str, web: WebOptions, display: DisplayOptions) -> int:
+    """Serves viewers of a recording, by its name, label or path, until Ctrl-C."""
+    return serve_recording(resolve(name), web_address_of(web), display)
 
 
 def serve_recording(recording: Path, address: WebAddress, display: DisplayOptions) -> int:

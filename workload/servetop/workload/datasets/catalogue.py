@@ -17,7 +17,7 @@ from servetop.workload.datasets.records import holds_json, records
 from servetop.workload.datasets.rows import DatasetRow, KeptRows, SkippedRows, good_rows
 from servetop.workload.datasets.tables import header_of
 from servetop.workload.datasets.texts import conversation_row, text_row
-from servetop.workload.datasets.trace_formats import JSON_LINES, TABLES, TraceFormat, format_of
+from servetop.workload.datasets.trace_formats import JSON_LINES, TABLES, TraceFormat, format_of, shape_format
 from servetop.workload.datasets.traces import RequestTrace
 
 CORPORA = {"sonnet": "sonnet.txt.gz", "shakespeare": "shakespeare.txt.gz"}
@@ -83,17 +83,28 @@ def trace_of(workload: WorkloadConfig, *, seed: int) -> RequestTrace | None:
         return None
     path = _path(workload)
     file_format = next((each for each in JSON_LINES if each.name == name), None)
+    if name == "trace" and holds_json(path):
+        file_format = _shape(path)
     if file_format is not None:
         jitter = file_format.grid if workload.jitter is None else workload.jitter
         return RequestTrace(path=path, file_format=file_format, timed=True, jitter=jitter, seed=seed)
     return _table_trace(path, _table_format(name, path), workload, seed)
 
 
+def _shape(path: Path) -> TraceFormat:
+    """Return the format of a trace that `servetop shape` wrote; UsageError for other JSON, whose unit is unknown."""
+    found = next((shape_format(values) for _, values in records(path)), None)
+    if found is None:
+        raise UsageError(_OTHER_JSON.format(path))
+    return found
+
+
+_OTHER_JSON = "{} holds JSON lines: give --dataset-name mooncake (milliseconds) or timed_trace (seconds)"
+
+
 def _table_format(name: str, path: Path) -> TraceFormat:
     if holds_json(path):
-        raise UsageError(
-            f"{path} holds JSON lines: give --dataset-name mooncake (milliseconds) or timed_trace (seconds)"
-        )
+        raise UsageError(_OTHER_JSON.format(path))
     columns = header_of(path)
     found = format_of(columns)
     wanted = [each for each in TABLES if name in ("trace", each.name)]

@@ -44,6 +44,8 @@ class DatasetRow:
     """The questions of a conversation, whose `text` is then the system prompt."""
     blocks: tuple[int, ...] = ()
     """Identities of the prompt's blocks of tokens: equal identities mean equal tokens."""
+    session: int | None = None
+    """Number of the session whose requests follow each other; None: unknown."""
 
 
 class BadRow(ValueError):

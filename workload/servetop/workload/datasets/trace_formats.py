@@ -27,6 +27,10 @@ class TraceFormat:
     blocks: str = ""
     """Column with the identities of prompt blocks."""
     block_tokens: int = 0
+    block_size: str = ""
+    """Column with the tokens of a block, where each row has it; it must be `block_tokens` in all of them."""
+    session: str = ""
+    """Column with the number of the session that a request belongs to; optional in rows."""
     grid: float = 0.0
     """Resolution of the recorded times in seconds; arrivals are spread over it by default."""
     without_output: str = ""
@@ -39,6 +43,8 @@ class TraceFormat:
         """
         if self.without_output and _number(values.get(self.output_tokens)) == 0:
             raise LeftOut(self.without_output)
+        if self.block_size and values.get(self.block_size) != self.block_tokens:
+            raise BadRow(self.block_size, f"{self.block_tokens}, as in the first row", values.get(self.block_size))
         needed = bool(self.blocks)  # rows of JSON lack it one by one, those of a table all together
         return DatasetRow(
             line=line,
@@ -46,6 +52,7 @@ class TraceFormat:
             output_tokens=tokens(self.output_tokens, value_of(values, self.output_tokens)),
             at=self.seconds(self.time, value_of(values, self.time)) if needed or self.time in values else None,
             blocks=_block_identities(self.blocks, values.get(self.blocks, ())) if self.blocks else (),
+            session=_session(self.session, values.get(self.session)) if self.session else None,
         )
 
 
@@ -105,6 +112,12 @@ def _block_identities(column: str, value: object) -> tuple[int, ...]:
     return names
 
 
+def _session(column: str, value: object) -> int | None:
+    if value is None or (type(value) is int and 0 <= value < _MAX_BLOCK):
+        return value
+    raise BadRow(column, "a whole number", value)
+
+
 TABLES = (
     TraceFormat(
         name="azure", time="TIMESTAMP", input_tokens="ContextTokens", output_tokens="GeneratedTokens", seconds=_date
@@ -139,8 +152,21 @@ _TIMED_TRACE = TraceFormat(
     block_tokens=16,
 )
 _MOONCAKE = replace(_TIMED_TRACE, name="mooncake", seconds=_milliseconds, block_tokens=512, grid=3.0)
+SHAPE = replace(_MOONCAKE, name="shape", block_tokens=0, block_size="block_size", session="session_id", grid=0.0)
+"""What `servetop shape` writes: Mooncake's fields, the size of a block, and the session."""
+MAX_BLOCK_TOKENS = 4096
 JSON_LINES = (_MOONCAKE, _TIMED_TRACE)
 """JSON Lines formats: fields have the same names but different units, so `--dataset-name` selects one."""
+
+
+def shape_format(values: object) -> TraceFormat | None:
+    """The format of a trace that `servetop shape` wrote, by one of its rows; None for a row of anything else."""
+    if not isinstance(values, Mapping) or SHAPE.input_tokens not in values:
+        return None
+    tokens_of_block = values.get(SHAPE.block_size)
+    if type(tokens_of_block) is not int or not 1 <= tokens_of_block <= MAX_BLOCK_TOKENS:
+        return None
+    return replace(SHAPE, block_tokens=tokens_of_block)
 
 
 def format_of(columns: Sequence[str]) -> TraceFormat | None:

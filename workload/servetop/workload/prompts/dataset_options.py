@@ -12,7 +12,7 @@ from servetop.workload.datasets.conversation_rows import COLUMNS
 from servetop.workload.datasets.records import holds_json, records
 from servetop.workload.datasets.tables import header_of
 from servetop.workload.datasets.text_file import is_parquet
-from servetop.workload.datasets.trace_formats import JSON_LINES, format_of
+from servetop.workload.datasets.trace_formats import JSON_LINES, format_of, shape_format
 from servetop.workload.prompts.length_options import given_parameters
 
 _DEFAULT = WorkloadConfig()
@@ -57,6 +57,8 @@ def likely_names(path: Path) -> tuple[str, ...]:
         return ("csv" if found is None else found.name,)
     row = next((row for _, row in records(path)), {})
     keys = row if isinstance(row, dict) else {}
+    if shape_format(keys) is not None:
+        return ("trace",)
     if JSON_LINES[0].input_tokens in keys:
         return tuple(each.name for each in JSON_LINES)
     if any(name in keys for name in COLUMNS[2:]):

@@ -1,0 +1,1 @@
+"""`servetop shape`: command and text."""
