@@ -14,7 +14,7 @@ from servetop.analysis.reconciliation.waterfall import DifferenceStep, StepKind
 from servetop.analysis.reconciliation.window_requests import BATCH, CACHED, LOAD, OUTPUT, PROMPT, WindowRequests
 
 _LEAST_TOKENS = 1e-6
-"""Difference of the prompt tokens of a batch below which its parts are not told apart."""
+"""Difference of the prompt tokens of a batch below which its parts are not separated."""
 _REPRODUCED = 0.5e-3
 """Part of a figure by which what a tool prints may differ from what its requests give, by its rounding."""
 Windows = tuple[WindowRequests, WindowRequests]
