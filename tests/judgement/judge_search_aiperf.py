@@ -26,7 +26,11 @@ from tests.judgement.report_page import say, share_text, write_between_marks
 
 MARK = "<!-- make judge-search-aiperf -->"
 """Encloses the table in the page."""
+OWN = "servetop"
 PROGRAM = Path(__file__).with_name("aiperf_planner.py")
+_TENTH, _MORE = "servetop, a tenth of AIPerf's minutes", "servetop, 1.2 × adaptive scale's minutes"
+_PLANNER_PART, _SCALE_PART = 0.1, 1.2
+"""The budgets of further searches: these parts of the minutes that the others took on the same curve."""
 _STEP = 5.0
 """Seconds of a run after which its requests are counted."""
 _SCALE_WINDOW, _SCALE_STEP, _SCALE_MULTIPLIER, _SCALE_MOST = 30.0, 10, 4, 1000
@@ -146,12 +150,12 @@ class Planner:
             self._process.communicate()
 
 
-def own(kind: str, number: int, noise: float, *, budget: float, seed: int) -> Claim:
+def own(kind: str, number: int, noise: float, *, budget: float, seed: int, tool: str = OWN) -> Claim:
     """Return what `servetop search` claims; `budget` in seconds."""
     judged = judge_curve(kind, number, noise, budget=budget, seed=seed)
     answer = judged.answer
     return Claim(
-        tool="servetop",
+        tool=tool,
         curve=judged.curve,
         number=number,
         noise=noise,
@@ -173,6 +177,15 @@ def table(found: Sequence[Claim], tools: Sequence[str]) -> list[str]:
         _row(f"noise {100 * noise:g} %", [each for each in found if each.noise == noise], tools) for noise in NOISES
     ]
     return [*rows, _row("all", found, tools)]
+
+
+def equal_minutes(found: Sequence[Claim]) -> list[str]:
+    """Return the results of all curves as Markdown: a row for each tool, those of servetop by budget."""
+    head = ["search", "searches", "interval covers", "within 5 %", "width", "minutes"]
+    rows = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    for tool in dict.fromkeys(each.tool for each in found):
+        rows.append(_row(tool, [each for each in found if each.tool == tool], [tool]))
+    return rows
 
 
 def _row(name: str, found: Sequence[Claim], tools: Sequence[str]) -> str:
@@ -209,11 +222,14 @@ def main() -> None:
     found = []
     with Planner(options.aiperf) as planner:
         for place, case in enumerate(cases):
-            found.append(own(*case, budget=60 * options.minutes, seed=options.seed + place))
-            found.append(planner.search(*case, seed=options.seed + place))
-            found.append(adaptive_scale(*case, seed=options.seed + place))
-            say("\n".join(map(_result, found[-3:])))
-    lines = table(found, ["servetop", "AIPerf", "adaptive scale"])
+            seed = options.seed + place
+            planned, scaled = planner.search(*case, seed=seed), adaptive_scale(*case, seed=seed)
+            found += [own(*case, budget=60 * options.minutes, seed=seed), planned, scaled]
+            found.append(own(*case, budget=60 * _PLANNER_PART * planned.minutes, seed=seed, tool=_TENTH))
+            found.append(own(*case, budget=60 * _SCALE_PART * scaled.minutes, seed=seed, tool=_MORE))
+            say("\n".join(map(_result, found[-5:])))
+    tools = [OWN, "AIPerf", "adaptive scale"]
+    lines = [*table([each for each in found if each.tool in tools], tools), "", *equal_minutes(found)]
     say("\n".join(lines))
     if options.report is not None:
         write_between_marks(options.report, lines, mark=MARK)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.judgement import judge_search_aiperf
 from tests.judgement.curve_server import CurveServer, draw_curve
-from tests.judgement.judge_search_aiperf import Claim, Planner, adaptive_scale, own, run, table
+from tests.judgement.judge_search_aiperf import Claim, Planner, adaptive_scale, equal_minutes, own, run, table
 
 CURVE = replace(draw_curve("linear", 2), largest=20.5)
 CLAIM = Claim(
@@ -65,6 +65,14 @@ def test_the_table_has_both_beside_each_other() -> None:
     lines = table([CLAIM, other], ["servetop", "AIPerf"])
     assert "| linear | 1 | 100 % | 100 % | 16 % | 4.0 | 0 % | 0 % | 3 % | 60.0 |" in lines
     assert lines[-1] == "| all | 1 | 100 % | 100 % | 16 % | 4.0 | 0 % | 0 % | 3 % | 60.0 |"
+
+
+def test_at_equal_minutes_each_search_has_a_row() -> None:
+    shorter = replace(CLAIM, tool="servetop, a tenth", load=None, low=20.0, high=60.0, minutes=2.0)
+    assert equal_minutes([CLAIM, shorter, CLAIM])[2:] == [
+        "| servetop | 2 | 100 % | 100 % | 16 % | 4.0 |",
+        "| servetop, a tenth | 1 | 100 % | 0 % | 200 % | 2.0 |",
+    ]
 
 
 DOUBLING = """\

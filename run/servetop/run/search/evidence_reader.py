@@ -125,12 +125,13 @@ class EvidenceReader:
         dues = np.concatenate((among[0], [next(each.due for each in flying if each.id == first)]))
         order = np.argsort(ids)
         due = np.minimum(np.interp(missing, ids[order], dues[order]), at)
-        nothing = np.zeros(due.shape)
-        return _part(due, np.full(due.shape, np.nan), [(nothing, nothing, nothing) for _ in self._objectives])
+        nothing, unknown = np.zeros(due.shape), np.full(due.shape, np.nan)
+        return _part(due, np.full(due.shape, np.nan), [(nothing, nothing, nothing, unknown) for _ in self._objectives])
 
 
 _Part = tuple[FloatArray, ...]
-"""Due and end of some requests, then counted and missed samples of each objective and their sum; shape (requests,)."""
+"""Due and end of some requests, then counted and missed samples of each objective, their sum and level; shape
+(requests,)."""
 
 
 def _part(due: FloatArray, done: FloatArray, samples: Sequence[Samples]) -> _Part:
@@ -138,7 +139,7 @@ def _part(due: FloatArray, done: FloatArray, samples: Sequence[Samples]) -> _Par
 
 
 def _nothing(objectives: int) -> _Part:
-    return tuple(np.empty(0) for _ in range(2 + 3 * objectives))
+    return tuple(np.empty(0) for _ in range(2 + 4 * objectives))
 
 
 def _concatenated(parts: Sequence[_Part]) -> _Part:
@@ -149,7 +150,7 @@ def _joined(parts: Sequence[_Part], probes: Sequence[Probe], *, restarts: Sequen
     earlier = tuple(each for each in probes if each.restarts < len(restarts))
     due, done, *samples = _concatenated(parts)
     order = np.argsort(due, kind="stable")
-    counted, missed, sums = (tuple(each[order] for each in samples[first::3]) for first in (0, 1, 2))
+    counted, missed, sums, levels = (tuple(each[order] for each in samples[first::4]) for first in range(4))
     return Evidence(
         probes=tuple(probes[len(earlier) :]),
         due=due[order],
@@ -157,6 +158,7 @@ def _joined(parts: Sequence[_Part], probes: Sequence[Probe], *, restarts: Sequen
         counted=counted,
         missed=missed,
         sums=sums,
+        levels=levels,
         earlier=earlier,
         restarted_at=restarts[-1] if earlier else None,
     )
