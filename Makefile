@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Python reads these before the tests can remove them: other modules, no assertions, other errors.
 unexport PYTHONHOME PYTHONPATH PYTHONOPTIMIZE PYTHONWARNINGS
 
-.PHONY: help demo audit-clients test test-hostile test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate judge judge-statements judge-rates judge-compare judge-cache judge-price judge-search judge-search-kills judge-search-curves judge-search-aiperf judge-search-vllm judge-wild lock audit sbom bench bench-client bench-compare bench-memory bench-report bench-tui bench-watch sample picture options evidence schema site clean
+.PHONY: help demo audit-clients test test-hostile test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate judge judge-statements judge-rates judge-compare judge-cache judge-price judge-search judge-search-kills judge-search-curves judge-search-aiperf judge-search-vllm judge-reconcile judge-wild lock audit sbom bench bench-client bench-compare bench-memory bench-report bench-tui bench-watch sample picture options evidence schema site clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -120,6 +120,9 @@ judge-search-vllm: .venv/.installed  ## repeat searches of a real vLLM on the CP
 	bash tests/integration/install_vllm.sh
 	$(BIN)/python -m tests.judgement.judge_search_vllm
 
+judge-reconcile: .venv/.installed  ## reconcile servetop, vLLM bench and AIPerf at one simulator, and write docs/how-to/reconcile.md (8 minutes; installs them once)
+	$(BIN)/python -m tests.judgement.judge_reconcile --report docs/how-to/reconcile.md
+
 judge-wild: .venv/.installed  ## compare how other clients read tests/corpus, and write docs/reference/compatibility.md (3 minutes)
 	$(BIN)/python -m tests.corpus.peers --report docs/reference/compatibility.md
 
@@ -164,7 +167,7 @@ evidence: .venv/.product  ## write docs/reference/evidence.md from the statement
 schema: .venv/.product  ## write docs/schema/*.json, docs/reference/exported-tables.md and prometheus.md from the types and declarations
 	$(BIN)/python -m servetop.reports.export.exported_tables docs/reference/exported-tables.md
 	$(BIN)/python -m servetop.run.exporter.metrics_page docs/reference/prometheus.md
-	@for each in reports.schema.summary reports.schema.comparison reports.schema.watch reports.schema.shape run.search.search run.audit.audit; do \
+	@for each in reports.schema.summary reports.schema.comparison reports.schema.watch reports.schema.shape run.search.search run.audit.audit run.reconcile.reconcile; do \
 		$(BIN)/python -m servetop.$${each}_schema > docs/schema/$${each##*.}.json; done
 
 site:  ## build the site of the docs into site/, for reading without a network

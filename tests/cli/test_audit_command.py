@@ -17,6 +17,7 @@ import pytest
 
 from servetop.cli.main import main
 from servetop.core.errors import ExitCode
+from servetop.run.reconcile.tool_run import read_tool_run
 from tests.cli.small_client import COUNT, TOKENS
 from tests.harness import RAN, SLOW_MACHINE, Servetop, wait_for
 from tests.house.source_tree import TOP
@@ -163,3 +164,34 @@ def test_a_command_that_does_not_exist_is_reported(servetop: Servetop) -> None:
     done = servetop("audit", "--", "/no/such/client", "{url}")
     assert done.code in (ExitCode.RUN_FAILED, ExitCode.ENGINE_FAILED)
     assert "/no/such/client" in done.err
+
+
+def test_what_the_server_saw_is_recorded_for_a_reconciliation(servetop: Servetop, tmp_path: Path) -> None:
+    result, record = (str(tmp_path / name) for name in ("result.json", "server.servetop"))
+    done = servetop("audit", *FAST, "--json", "--result", result, "--record", record, "--", *CLIENT, result)
+    assert done.code == 0, done.err
+    truth = read_tool_run(record)
+    assert (truth.tool, len(truth.requests)) == ("simulator", COUNT + 1)
+    rows = read_tool_run(result).compared(truth).rows
+    assert rows.server is not None
+    errors = {each["name"]: each["mean"] for each in done.summary["request_errors"]}
+    difference = float((rows.ttft - rows.server.ttft).mean())
+    assert difference * 1e3 == pytest.approx(errors["ttft"], abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("old.servetop", "already exists"),
+        ("server.txt", "no recording by its suffix: give a name that ends in .servetop"),
+    ],
+)
+def test_a_recording_that_cannot_be_written_is_refused_before_the_client_runs(
+    name: str, reason: str, servetop: Servetop, tmp_path: Path
+) -> None:
+    (tmp_path / "old.servetop").write_bytes(b"")
+    result = tmp_path / "result.json"
+    done = servetop("audit", "--record", str(tmp_path / name), "--", *CLIENT, str(result))
+    assert done.code != 0
+    assert reason in done.complaint
+    assert not result.exists()

@@ -59,6 +59,7 @@ COMMANDS_OWN = {
     "import": {"files", "format", "output"},
     "manifest": {"file", "as_json"},
     "compare": {"recordings", "metric", "margin", "start_spread", "price", "anyway", "markdown", "as_json"},
+    "reconcile": {"a", "b", "truth_a", "truth_b", "as_json"},
     "verify": {"files", "as_json"},
     "check": {
         "files", "baseline", "max_regression", "threshold", "rule", "ignore", "as_json", "junit", "github",

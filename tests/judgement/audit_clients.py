@@ -19,6 +19,7 @@ from typing import Any
 
 from tests.house.source_tree import TOP
 from tests.judgement.report_page import say, write_between_marks
+from tests.judgement.shared_prompts import write_prompts
 
 INPUT, OUTPUT = 128, 64
 MARK = "<!-- make audit-clients -->"
@@ -30,6 +31,7 @@ SECTION = (
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "servetop-integration"
 PEERS = TOP / "tests" / "corpus" / "peers"
 SERVER = ("--model", "llama-2-7b", "--max-num-seqs", "64", "--served-model-name", "tiny-llama")
+_PROMPT_KEYS = ("prompt", "output_tokens")
 COLUMNS: Mapping[str, str] = {
     "request rate": "arrival_rate",
     "in flight": "mean_concurrency",
@@ -50,6 +52,8 @@ class Load:
     rate: float | None
     concurrency: int | None
     count: int
+    prompts: Sequence[str] = ()
+    """What each client sends; without it, each makes prompts of its own, whose tokens the server counts otherwise."""
 
 
 def loads(seconds: float) -> tuple[Load, ...]:
@@ -65,20 +69,31 @@ Words = Callable[[Load, Path], tuple[Sequence[str], Path]]
 def servetop(load: Load, folder: Path) -> tuple[Sequence[str], Path]:
     result = folder / "run.servetop"
     kind = ("--request-rate", f"{load.rate:g}") if load.rate else ("--max-concurrency", str(load.concurrency))
-    lengths = ("--input-len", str(INPUT), "--output-len", str(OUTPUT), "--num-prompts", str(load.count))
+    lengths: Sequence[str] = ("--input-len", str(INPUT), "--output-len", str(OUTPUT))
+    if load.prompts:
+        file = write_prompts(folder / "prompts.jsonl", load.prompts, output_tokens=OUTPUT, keys=_PROMPT_KEYS)
+        lengths = ("--dataset-name", "custom", "--dataset-path", str(file))
     start = (sys.executable, "-m", "servetop", "--url", "{url}", "--headless", "--record", str(result))
-    return (*start, *kind, *lengths), result
+    return (*start, *kind, *lengths, "--num-prompts", str(load.count)), result
 
 
 def vllm_bench(load: Load, folder: Path) -> tuple[Sequence[str], Path]:
     home = _installed("install_vllm_bench.sh")
     rate = f"{load.rate:g}" if load.rate else "inf"
     limit = ("--max-concurrency", str(load.concurrency)) if load.concurrency else ()
-    lengths = ("--random-input-len", str(INPUT), "--random-output-len", str(OUTPUT), "--ignore-eos")
+    lengths: Sequence[str] = (
+        "--dataset-name", "random", "--random-input-len", str(INPUT), "--random-output-len", str(OUTPUT)
+    )  # fmt: skip
+    if load.prompts:
+        file = write_prompts(folder / "prompts.jsonl", load.prompts, output_tokens=OUTPUT, keys=_PROMPT_KEYS)
+        lengths = (
+            "--dataset-name", "custom", "--dataset-path", str(file), "--custom-output-len", "-1",
+            "--skip-chat-template", "--disable-shuffle",
+        )  # fmt: skip
     words = (
         str(home / "bin" / "python"), "-m", "vllm.entrypoints.cli.main", "bench", "serve", "--backend", "openai",
         "--base-url", "{url}", "--endpoint", "/v1/completions", "--model", "{model}", "--tokenizer", _tokenizer(),
-        "--dataset-name", "random", "--num-prompts", str(load.count), "--request-rate", rate, *limit, *lengths,
+        "--num-prompts", str(load.count), "--request-rate", rate, *limit, *lengths, "--ignore-eos",
         "--save-result", "--save-detailed", "--result-dir", str(folder), "--result-filename", "result.json",
     )  # fmt: skip
     return words, folder / "result.json"
@@ -87,11 +102,16 @@ def vllm_bench(load: Load, folder: Path) -> tuple[Sequence[str], Path]:
 def aiperf(load: Load, folder: Path) -> tuple[Sequence[str], Path]:
     home = _installed("install.sh", "aiperf")
     kind = ("--request-rate", f"{load.rate:g}") if load.rate else ("--concurrency", str(load.concurrency))
-    lengths = ("--isl", str(INPUT), "--osl", str(OUTPUT), "--extra-inputs", f"min_tokens:{OUTPUT}")
+    lengths: Sequence[str] = ("--isl", str(INPUT), "--osl", str(OUTPUT))
+    if load.prompts:
+        file = write_prompts(
+            folder / "prompts.jsonl", load.prompts, output_tokens=OUTPUT, keys=("text", "output_length")
+        )
+        lengths = ("--input-file", str(file), "--custom-dataset-type", "single_turn")
     words = (
         str(home / "bin" / "aiperf"), "profile", "--url", "{url}", "--model", "{model}", "--tokenizer", _tokenizer(),
         "--endpoint-type", "completions", "--streaming", "--ui", "none", "--use-server-token-count",
-        "--extra-inputs", "ignore_eos:true",
+        "--extra-inputs", "ignore_eos:true", "--extra-inputs", f"min_tokens:{OUTPUT}",
         "--request-count", str(load.count), *kind, *lengths, "--output-artifact-dir", str(folder),
     )  # fmt: skip
     return words, folder / "profile_export.jsonl"

@@ -12,6 +12,7 @@ from servetop.cli.options.check_options import CheckOptions
 from servetop.cli.options.compare_options import CompareOptions
 from servetop.cli.options.doctor_options import DoctorOptions
 from servetop.cli.options.pairs_options import RunPairsOptions
+from servetop.cli.options.reconcile_options import ReconcileOptions
 from servetop.cli.options.run_options import AttachOptions, ReplayOptions, RerunOptions, RunOptions, SweepOptions
 from servetop.cli.options.search_options import REFUSED, SearchOptions
 from servetop.cli.options.serve_options import ServeOptions
@@ -32,7 +33,6 @@ from servetop.cli.options.tool_options import (
     VerifyOptions,
 )
 from servetop.cli.options.watch_options import WatchOptions
-from servetop.core.errors import UsageError
 
 
 def run(line: CommandLine[RunOptions]) -> int:
@@ -48,8 +48,7 @@ def run(line: CommandLine[RunOptions]) -> int:
     from servetop.cli.options.config_file import with_config_file
 
     options, file = with_config_file(line.given)
-    config = run_config(options, line.invocation.engine_args, file)
-    return launch(config, output_of(options, line))
+    return launch(run_config(options, line.invocation.engine_args, file), output_of(options, line))
 
 
 def sweep(line: CommandLine[SweepOptions]) -> int:
@@ -105,12 +104,11 @@ def replay(line: CommandLine[ReplayOptions]) -> int:
     """Open the dashboard on a recording, or on the list of all; a recording still being written is followed live."""
     from servetop.cli.viewing.dashboard import replay_recording
 
-    options = line.options
-    if options.web.web:
+    if line.options.web.web:
         from servetop.cli.web.web import serve_named
 
-        return serve_named(options.file or "latest", options.web, options.display)
-    return replay_recording(options.file, options.display, read_only=options.read_only)
+        return serve_named(line.options.file or "latest", line.options.web, line.options.display)
+    return replay_recording(line.options.file, line.options.display, read_only=line.options.read_only)
 
 
 def summary(line: CommandLine[SummaryOptions]) -> int:
@@ -171,6 +169,13 @@ def compare(line: CommandLine[CompareOptions]) -> int:
     return run_compare(line.options)
 
 
+def reconcile(line: CommandLine[ReconcileOptions]) -> int:
+    """Explain why two load generators print different figures of one server: definitions, load, workload, client."""
+    from servetop.cli.inspection.reconcile import run_reconcile
+
+    return run_reconcile(line.options)
+
+
 def verify(line: CommandLine[VerifyOptions]) -> int:
     """Check recordings for damage; exit code 1 if one is damaged, 2 if a file is not a recording."""
     from servetop.cli.inspection.verify_report import run_verify
@@ -215,15 +220,9 @@ def shape(line: CommandLine[ShapeOptions]) -> int:
 
 def doctor(line: CommandLine[DoctorOptions]) -> int:
     """Check this machine, or the server at URL; exit code 1 if something must be fixed, 3 if no endpoint answers."""
-    if line.options.server is not None:
-        from servetop.cli.doctor.doctor_server import run_server_doctor
+    from servetop.cli.doctor.doctor_command import examine_machine_or_server
 
-        return run_server_doctor(line.options.server, line.given, as_json=line.options.as_json)
-    if set(line.given) - {"as_json"}:
-        raise UsageError("these options are for a server: add its URL, as in servetop doctor http://gpu7:8000")
-    from servetop.cli.doctor.doctor import run_doctor
-
-    return run_doctor(as_json=line.options.as_json)
+    return examine_machine_or_server(line.options, line.given)
 
 
 def predict(line: CommandLine[PredictOptions]) -> int:
@@ -271,6 +270,7 @@ COMMANDS: tuple[CommandSpec[Any], ...] = (
     CommandSpec(import_, ImportOptions),
     CommandSpec(manifest, ManifestOptions),
     CommandSpec(compare, CompareOptions),
+    CommandSpec(reconcile, ReconcileOptions),
     CommandSpec(verify, VerifyOptions),
     CommandSpec(check, CheckOptions),
     CommandSpec(ls, ListOptions),

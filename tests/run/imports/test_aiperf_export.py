@@ -154,3 +154,17 @@ def test_an_exported_stage_is_the_same_after_an_import(name: str, tmp_path: Path
         for key in ("credit_issued_ns", "request_start_ns", "request_end_ns"):
             assert found["metadata"][key] == pytest.approx(expected["metadata"][key], abs=2_000)
         assert found.get("error") == expected.get("error")
+
+
+@pytest.mark.parametrize(
+    ("phase", "load"), [({"type": "poisson", "rate": 8.0}, (8.0, None)), ({"concurrency": 16}, (float("inf"), 16))]
+)
+def test_the_load_and_the_model_of_a_newer_summary_are_read(
+    phase: dict[str, Any], load: tuple[float, int | None], tmp_path: Path
+) -> None:
+    warm_up = {"name": "warmup", "kind": "warmup", "concurrency": 2}
+    phases = [warm_up, {"name": "profiling", "kind": "profiling", "requests": 280, **phase}]
+    set_up = {"models": {"items": [{"name": "tiny"}]}, "endpoint": {"type": "chat"}, "phases": phases}
+    (tmp_path / "profile_export_aiperf.json").write_text(json.dumps({"input_config": set_up}), encoding="utf-8")
+    result = read_aiperf_records(iter([row()]), tmp_path / "profile_export.jsonl")
+    assert (result.load.request_rate, result.load.max_concurrency, result.model) == (*load, "tiny")

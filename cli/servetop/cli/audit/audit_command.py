@@ -20,6 +20,7 @@ from servetop.run.audit.audit_run import ObservedLoad, observe_client
 from servetop.run.audit.audit_schema import VERSION
 from servetop.run.audit.client_command import check_command
 from servetop.run.audit.client_result import ClientResult, read_client_result
+from servetop.run.audit.observed_recording import check_target, record_observed
 
 
 def run_audit(options: AuditOptions, words: Sequence[str]) -> int:
@@ -31,6 +32,8 @@ def run_audit(options: AuditOptions, words: Sequence[str]) -> int:
     check_command(words)
     if options.format is not None and options.result is None:
         raise UsageError("--format is the format of the client's result: add --result FILE")
+    if options.record is not None:
+        check_target(options.record.expanduser())
     redactor = redactor_of_command(words)
     began = wall_clock()
     observed = observe_client(
@@ -39,6 +42,8 @@ def run_audit(options: AuditOptions, words: Sequence[str]) -> int:
         timeout=options.timeout,
         on_line=lambda line: console.quote([redactor.text(line)]),
     )
+    if options.record is not None and observed.requests:
+        record_observed(observed, options.record.expanduser())
     result, reason = _result(options, since=began)
     report = audit_report(observed, redactor.data(list(words)), result=result, file=str(options.result or ""))
     end = _end(observed, reason, timeout=options.timeout)

@@ -24,6 +24,15 @@ class AuditOptions:
         str | None,
         Option("--format", "Format of the result.", unit="FORMAT", default="by its content", choices=IMPORT_FORMATS),
     ] = None
+    record: Annotated[
+        Path | None,
+        Option(
+            "--record",
+            "Recording to write of what the server saw, for servetop reconcile.",
+            unit="FILE",
+            brief="Record what the server saw.",
+        ),
+    ] = None
     timeout: Annotated[
         float | None,
         Option(

@@ -19,6 +19,7 @@ from servetop.core.units import NS_PER_S
 from servetop.recordings.format.request_codec import last_known_at
 from servetop.run.imports.imported_result import ImportedLoad, ImportedResult
 from servetop.run.imports.number_lists import count_in, seconds_in, time_in
+from servetop.run.imports.reported_figures import aiperf_figures
 
 TOOL = "AIPerf"
 SUMMARY_FILE = "profile_export_aiperf.json"
@@ -56,16 +57,17 @@ def read_aiperf_records(rows: Iterator[Mapping[str, Any]], path: Path) -> Import
     seconds_in([*map(last_known_at, requests)], "the end")
     summary, remarks = _summary(path.with_name(SUMMARY_FILE))
     set_up = _table(summary, "input_config")
-    models, api = (_table(set_up, "endpoint").get(key) for key in ("model_names", "type"))
+    api = _table(set_up, "endpoint").get("type")
     return ImportedResult(
         tool=TOOL,
         version=_text(summary.get("aiperf_version")) or None,
         requests=requests,
-        load=_load(_table(set_up, "loadgen")),
+        load=_load(set_up),
         backend="openai" if api in ("chat", "completions") else _text(api) or "unknown",
-        model=_text(models[0]) if isinstance(models, list) and models else "",
+        model=_model(set_up),
         endpoint="chat" if api == "chat" else "completions",
         wall_epoch_s=origin / NS_PER_S,
+        reported=aiperf_figures(summary),
         not_carried=[f"{what} ({count:,})" for what, count in left_out.items()],
         remarks=remarks,
     )
@@ -199,8 +201,20 @@ def _summary(path: Path) -> tuple[Mapping[str, Any], list[str]]:
     return {}, [f"there is no {SUMMARY_FILE} beside the file: model, rate and concurrency are unknown"]
 
 
-def _load(loadgen: Mapping[str, Any]) -> ImportedLoad:
-    rate, limit = loadgen.get("request_rate"), loadgen.get("concurrency")
+def _model(set_up: Mapping[str, Any]) -> str:
+    """Return the first model: a name of the endpoint, or in newer exports an item of the models."""
+    names = _table(set_up, "endpoint").get("model_names") or _table(set_up, "models").get("items")
+    first = names[0] if isinstance(names, list) and names else None
+    return _text(first.get("name") if isinstance(first, Mapping) else first)
+
+
+def _load(set_up: Mapping[str, Any]) -> ImportedLoad:
+    """Return the load of the profile: of the load generator, or in newer exports of its phase."""
+    phases = set_up.get("phases")
+    profiles = [each for each in phases if isinstance(each, Mapping)] if isinstance(phases, list) else []
+    phase = next((each for each in profiles if each.get("kind", each.get("name")) == "profiling"), {})
+    loadgen = {**_table(set_up, "loadgen"), **phase}
+    rate, limit = loadgen.get("request_rate", loadgen.get("rate")), loadgen.get("concurrency")
     return ImportedLoad(
         request_rate=float(rate) if isinstance(rate, int | float) and rate > 0 else math.inf,
         max_concurrency=limit if isinstance(limit, int) and limit > 0 else None,

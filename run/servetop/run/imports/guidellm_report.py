@@ -18,6 +18,7 @@ from servetop.recordings.format.request_codec import last_known_at
 from servetop.run.imports.imported_result import MAX_SECONDS, ImportedLoad, ImportedResult
 from servetop.run.imports.number_lists import count_in, positive_number, seconds_in, time_in
 from servetop.run.imports.placed_times import EVEN_CHUNKS, even_chunks
+from servetop.run.imports.reported_figures import guidellm_figures
 
 TOOL = "guidellm"
 _STATUSES = {
@@ -80,6 +81,7 @@ def _result(benchmark: Mapping[str, Any], version: str | None) -> ImportedResult
         label=name,
         endpoint="chat" if "chat" in _text(backend.get("request_format")) else "completions",
         wall_epoch_s=origin,
+        reported=guidellm_figures(_table(benchmark, "metrics")),
         not_carried=[f"{what} ({count:,})" for what, count in left_out.items()],
         remarks=[EVEN_CHUNKS, *_without_due(rows, name), *_sampled(benchmark, requests)],
     )

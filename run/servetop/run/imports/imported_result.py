@@ -58,6 +58,8 @@ class ImportedResult:
     times_known: bool = True
     """Whether the tool wrote when it sent each request; else the times are derived."""
     metadata: Mapping[str, str] = field(default_factory=dict)
+    reported: Mapping[str, float] = field(default_factory=dict)
+    """The means and throughputs that the tool itself wrote, as `reported_figures`."""
     not_carried: Sequence[str] = ()
     """What the file has and the recording has not: phrases of a message to the user."""
     remarks: Sequence[str] = ()

@@ -31,8 +31,11 @@ def import_path(result: ImportedResult) -> Path:
     return new_recording_path(_config(result), wall_clock() if result.wall_epoch_s is None else result.wall_epoch_s)
 
 
-def record_import(result: ImportedResult, source: Path, target: Path) -> None:
-    """Write the run of a result, read from `source`, to a new file; RecordingError if that fails."""
+def record_import(result: ImportedResult, source: Path | None, target: Path) -> None:
+    """Write the run of a result to a new file; RecordingError if that fails.
+
+    `source` is the file from which it was read, None for a run that was observed: its wall-clock time must be known.
+    """
     check_new(target)
     config = _config(result)
     end = RunEnd(at=max(map(last_known_at, result.requests)), exit_code=0, reason="")
@@ -57,13 +60,19 @@ def record_import(result: ImportedResult, source: Path, target: Path) -> None:
         raise RecordingError(end.reason)
 
 
-def _header(result: ImportedResult, source: Path, config: RunConfig) -> RunHeader:
-    known = {"tool": result.tool, "version": result.version, "file": {"name": source.name, **file_details(source)}}
+def _header(result: ImportedResult, source: Path | None, config: RunConfig) -> RunHeader:
+    known = {
+        "tool": result.tool,
+        "version": result.version,
+        "file": None if source is None else {"name": source.name, **file_details(source)},
+        "reported": dict(result.reported) or None,
+        "times_known": None if result.times_known else False,
+    }
     return RunHeader(
         config=config,
         anchor=ClockAnchor(
             origin_ns=result.origin_ns,
-            wall_epoch_s=source.stat().st_mtime if result.wall_epoch_s is None else result.wall_epoch_s,
+            wall_epoch_s=result.wall_epoch_s or (source.stat().st_mtime if source is not None else 0.0),
         ),
         versions={"servetop": servetop_version()},
         engine=EngineFacts(

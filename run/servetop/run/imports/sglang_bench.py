@@ -15,6 +15,7 @@ from servetop.run.imports.derived_times import DURATION_TOLERANCE
 from servetop.run.imports.imported_result import MAX_SECONDS, ImportedLoad, ImportedResult
 from servetop.run.imports.number_lists import lists_of, positive_number, seconds_in, time_in
 from servetop.run.imports.placed_times import closed_loop_starts, even_starts, last_end
+from servetop.run.imports.reported_figures import bench_figures
 
 TOOL = "SGLang bench_serving"
 _NEEDED = ("input_lens", "output_lens", "ttfts", "itls")
@@ -59,6 +60,7 @@ def read_sglang_result(document: Mapping[str, Any]) -> ImportedResult:
         label=_text(document, "tag"),
         endpoint="chat" if "chat" in _text(document, "backend") else "completions",
         times_known=False,
+        reported=bench_figures(document),
         not_carried=list(_not_carried(lists, known)),
         remarks=remarks,
     )

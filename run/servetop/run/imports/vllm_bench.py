@@ -17,6 +17,7 @@ from servetop.run.imports.bench_rows import bench_rows
 from servetop.run.imports.derived_times import derived_starts
 from servetop.run.imports.imported_result import ImportedLoad, ImportedResult
 from servetop.run.imports.number_lists import lists_of, positive_number, seconds_in
+from servetop.run.imports.reported_figures import bench_figures
 
 TOOL = "vLLM bench"
 _NEEDED = ("input_lens", "output_lens", "ttfts", "itls")
@@ -77,6 +78,7 @@ def read_vllm_result(document: Mapping[str, Any]) -> ImportedResult:
         origin_ns=round(origin * NS_PER_S),
         wall_epoch_s=_date(document),
         metadata={key: value for key, value in others.items() if isinstance(value, str)},
+        reported=bench_figures(document),
         not_carried=list(_not_carried(document, lists, others, load)),
         remarks=remarks,
     )

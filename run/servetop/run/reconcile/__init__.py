@@ -1,0 +1,1 @@
+"""`servetop reconcile`: reads two results and explains why their figures differ."""
