@@ -19,14 +19,8 @@ from servetop.recordings.read.request_chunks import Chunks
 from servetop.run.search.objective_text import ERROR_RATE, GOODPUT
 from servetop.run.search.search_evidence import LoadObjective
 
-Samples = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
-"""Counted and missed samples of each request, their sum in seconds, which is 0 for an objective on a share, and the
-level: ln(latency / limit), NaN if the objective is not on a percentile of a latency of requests."""
-_Counts = tuple[FloatArray, FloatArray, FloatArray]
-_FAILED_LEVEL = 5.0
-"""Level of a request that failed: beyond any limit."""
-_LEAST_LATENCY = 1e-6
-"""Seconds."""
+Samples = tuple[FloatArray, FloatArray, FloatArray]
+"""Counted and missed samples of each request, and their sum in seconds, which is 0 for an objective on a share."""
 _BOUNDED = ("ttft", "e2el", "ttfot")
 """Latencies of which a request in flight shows a lower bound."""
 
@@ -75,23 +69,23 @@ def request_samples(
 
 
 def _samples(requests: RequestTimes, objective: LoadObjective, goodput: Mapping[str, float]) -> Samples:
-    nothing, none = np.zeros(requests.at.shape), np.full(requests.at.shape, np.nan)
+    nothing = np.zeros(requests.at.shape)
     if objective.metric == "itl":
-        counted, missed, sums, levels = *_token_gaps(requests, objective), none
+        counted, missed, sums = _token_gaps(requests, objective)
     elif objective.metric == ERROR_RATE:
-        counted, missed, sums, levels = requests.ok.astype(np.float64), nothing, nothing, none
+        counted, missed, sums = requests.ok.astype(np.float64), nothing, nothing
     elif objective.metric == GOODPUT:
-        counted, missed, sums, levels = *_within_all(requests, goodput), none
+        counted, missed, sums = _within_all(requests, goodput)
     else:
-        counted, missed, sums, levels = *_latency(requests, objective), _levels(requests, objective)
+        counted, missed, sums = _latency(requests, objective)
     if objective.mean:
         kept = ~requests.failed
-        return kept * counted, kept * missed, kept * sums, none
+        return kept * counted, kept * missed, kept * sums
     counted = np.where(requests.failed, np.maximum(counted, 1.0), counted)
-    return counted, np.where(requests.failed, counted, missed), nothing, levels
+    return counted, np.where(requests.failed, counted, missed), nothing
 
 
-def _latency(requests: RequestTimes, objective: LoadObjective) -> _Counts:
+def _latency(requests: RequestTimes, objective: LoadObjective) -> Samples:
     limit = objective.limit or np.inf
     values, bounds = requests.latencies[objective.metric], requests.at_least.get(objective.metric)
     if bounds is not None:
@@ -100,23 +94,14 @@ def _latency(requests: RequestTimes, objective: LoadObjective) -> _Counts:
     return _judged(values, objective)
 
 
-def _levels(requests: RequestTimes, objective: LoadObjective) -> FloatArray:
-    """Return ln(latency / limit), or that of the time that a request in flight has waited."""
-    values, bounds = requests.latencies[objective.metric], requests.at_least.get(objective.metric)
-    if bounds is not None:
-        values = np.where(np.isnan(values) & ~requests.ok, bounds, values)
-    levels = np.log(np.maximum(values, _LEAST_LATENCY) / (objective.limit or np.inf))
-    return np.where(requests.failed, _FAILED_LEVEL, levels)
-
-
-def _judged(values: FloatArray, objective: LoadObjective) -> _Counts:
+def _judged(values: FloatArray, objective: LoadObjective) -> Samples:
     """Return one sample for each known value: whether it is beyond the limit."""
     known, limit = ~np.isnan(values), objective.limit or np.inf
     values = np.where(known, values, 0.0)
     return known.astype(np.float64), (values > limit).astype(np.float64), values
 
 
-def _within_all(requests: RequestTimes, goodput: Mapping[str, float]) -> _Counts:
+def _within_all(requests: RequestTimes, goodput: Mapping[str, float]) -> Samples:
     """Return one sample for each request that ended, or of which one of the objectives of `--goodput` is missed."""
     missed = np.zeros(requests.at.shape, dtype=np.bool_)
     values, bounds = requests.latencies, requests.at_least
@@ -128,7 +113,7 @@ def _within_all(requests: RequestTimes, goodput: Mapping[str, float]) -> _Counts
     return counted.astype(np.float64), missed.astype(np.float64), np.zeros(missed.shape)
 
 
-def _token_gaps(requests: RequestTimes, objective: LoadObjective) -> _Counts:
+def _token_gaps(requests: RequestTimes, objective: LoadObjective) -> Samples:
     """Return the later tokens of successful requests: each has the gap before its chunk / the tokens of that."""
     nothing = np.zeros(requests.at.shape)
     chunks, limit = requests.chunks, objective.limit or np.inf
