@@ -89,6 +89,16 @@ def judge_observed(scenario: Scenario, truth: KnownTruth, *, name: str, observat
     )
 
 
+def statements_about(scenario: Scenario, name: str) -> list[Statement]:
+    """Return all that is said of a run as one observer recorded it; UnknownStatementError if a part is not known."""
+    observation = observations_of(scenario.run)[name]
+    judged = JudgedScenario(dataclasses.replace(scenario).keeping(observation(scenario.run)))
+    said, unknown = _read(judged, page_age=PAGE_AGES.get(name, 0.0))
+    if unknown:
+        raise UnknownStatementError("; ".join(unknown))
+    return said
+
+
 def _told(said: Statement) -> str:
     """The statement, and for the verdict line when it was read; the same in headline and advice is one."""
     text = said.text.removeprefix("try ")

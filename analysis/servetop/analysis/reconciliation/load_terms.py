@@ -18,12 +18,14 @@ MANY = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadScales:
-    """What both runs are described by: seconds that a request is in flight and waits for its first token."""
+    """The times by which the load of both runs is described."""
 
     closed: bool
     """Whether both clients keep a number of requests in flight."""
     lifetime: float
+    """Seconds for which each request counts as in flight."""
     burst: float
+    """Seconds before a request within which others count as sent shortly before it: twice the mean TTFT."""
     step: float
     """Seconds of a step of the engine: requests that arrive within one are prefilled together."""
     many: bool

@@ -153,7 +153,9 @@ def _closed_step(
     unknown = step is None or step.effect is None
     reason = "the steps of the mean E2EL are not known" if step is None else step.evidence
     if kind is StepKind.CLIENT:
-        text = f"pause between two requests of a slot: {a.pause * 1e3:.3g} ms in A, {b.pause * 1e3:.3g} ms in B"
+        text = (
+            f"pause between two requests of a slot: {a.pause * MS_PER_S:.3g} ms in A, {b.pause * MS_PER_S:.3g} ms in B"
+        )
         return DifferenceStep(kind=kind, effect=effect, evidence=text)
     if kind is StepKind.WORKLOAD:
         found = _lengths_step(a, b, lengths)
