@@ -156,7 +156,7 @@ def test_a_ttft_far_above_the_engines_own_is_suspect(
         if verdict is TrustVerdict.OK
         else (
             f"client TTFT mean {measured.ttft.client * 1e3:.1f} ms, engine's own {measured.ttft.engine * 1e3:.1f} ms: "
-            "more than a network explains",
+            "the difference arises outside the engine",
         )
     )
 

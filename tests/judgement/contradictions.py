@@ -30,10 +30,22 @@ _PAIRS = (
     ({"raise load"}, {"lower rate", "lower load", "lower concurrency"}),
 )
 
+_RATES = {"sustainable about", "sustainable between", "sustainable at least"}
+_BY_REASON = (
+    ("requests sent", _LIMIT | {"raise load", "kept up"}),
+    ("other traffic", _RATES | {"raise load", "kept up"}),
+    ("client TTFT mean", _LIMIT | {"raise load"}),
+)
+"""How a reason of the trust meter begins (late client, other clients, time outside the engine), and what it refutes."""
 
-def contradictions(said: Iterable[Statement]) -> Iterator[str]:
-    """Yield each pair of statements about a whole run that cannot both hold, as its two texts."""
+
+def contradictions(said: Iterable[Statement], *, reasons: Iterable[str] = ()) -> Iterator[str]:
+    """Yield each pair of statements about a whole run that cannot both hold, and each that a trust reason refutes."""
     whole = [each for each in said if not each.live]
+    for reason in reasons:
+        for start, refuted in _BY_REASON:
+            if reason.startswith(start):
+                yield from (f"{reason} | {each.text}" for each in whole if each.name in refuted)
     causes = [each for each in whole if each.name == "cause"]
     for cause in causes[:1]:
         refused = _BY_CAUSE.get(cause.values["cause"] or "", set())

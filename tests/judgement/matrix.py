@@ -14,7 +14,7 @@ from servetop.tui.state.replicas import ReplicaHistory
 from tests.judgement.judged import JudgedScenario
 from tests.judgement.known_truth import KnownTruth
 from tests.judgement.live_checks import CAUSES
-from tests.judgement.observed import PAGE_AGES, Observation, observations_of
+from tests.judgement.observed import PAGE_AGES, observations_of
 from tests.judgement.scenario import Cause, Scenario
 from tests.judgement.statement_checks import check, onset_error
 from tests.judgement.statements import Statement, UnknownStatementError, statements_of
@@ -58,13 +58,13 @@ class Outcome:
 def outcomes(scenario: Scenario) -> Iterator[Outcome]:
     """Judge a run with every observation that it can have."""
     truth = KnownTruth(scenario)
-    for name, observation in observations_of(scenario.run).items():
-        yield judge_observed(scenario, truth, name=name, observation=observation)
+    for name in observations_of(scenario.run):
+        yield judge_observed(scenario, truth, name=name)
 
 
-def judge_observed(scenario: Scenario, truth: KnownTruth, *, name: str, observation: Observation) -> Outcome:
+def judge_observed(scenario: Scenario, truth: KnownTruth, *, name: str) -> Outcome:
     """Judge a run as one observer recorded it."""
-    judged = JudgedScenario(dataclasses.replace(scenario).keeping(observation(scenario.run)))
+    judged = observed_run(scenario, name)
     said, unknown = _read(judged, page_age=PAGE_AGES.get(name, 0.0))
     checked = [(each, check(each, truth)) for each in said]
     headline = said[0] if said and said[0].name == "cause" else None
@@ -89,10 +89,13 @@ def judge_observed(scenario: Scenario, truth: KnownTruth, *, name: str, observat
     )
 
 
-def statements_about(scenario: Scenario, name: str) -> list[Statement]:
-    """Return all that is said of a run as one observer recorded it; UnknownStatementError if a part is not known."""
-    observation = observations_of(scenario.run)[name]
-    judged = JudgedScenario(dataclasses.replace(scenario).keeping(observation(scenario.run)))
+def observed_run(scenario: Scenario, name: str) -> JudgedScenario:
+    """Return a run as one observer recorded it."""
+    return JudgedScenario(dataclasses.replace(scenario).keeping(observations_of(scenario.run)[name](scenario.run)))
+
+
+def statements_about(judged: JudgedScenario, name: str) -> list[Statement]:
+    """Return all that is said of an observed run; UnknownStatementError if a part of it matches no pattern."""
     said, unknown = _read(judged, page_age=PAGE_AGES.get(name, 0.0))
     if unknown:
         raise UnknownStatementError("; ".join(unknown))

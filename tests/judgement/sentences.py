@@ -200,7 +200,7 @@ PATTERNS: dict[str, str] = {
         rf"|{_NUMBER} in flight(?:, up by {_NUMBER} within {_SECONDS})?"
         rf"|nothing new is sent|done {_NUMBER} (?:of {_NUMBER} )?req/s|{_NUMBER} prompt tokens/s"
         rf"|engine (?:holds|counts) [+−]{_NUMBER}% (?:requests|tokens) vs client"
-        rf"|client TTFT mean {_SECONDS}, engine's own {_SECONDS}: more than a network explains"
+        rf"|client TTFT mean {_SECONDS}, engine's own {_SECONDS}: the difference arises outside the engine"
         rf"|closed-loop requests sent late: {_NUMBER}% less load|client event loop lagged {_SECONDS} at p99"
         rf"|tokens of {_NUMBER}% of requests are counted events: the server sends no usage"
         rf"|ITL p99 is uncertain by {_SECONDS}: many events were read together"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from servetop.analysis.trust.live_trust import live_trust
 from tests.judgement.contradictions import contradictions
 from tests.judgement.kinds import HARD, KINDS, scenario
-from tests.judgement.matrix import statements_about
+from tests.judgement.matrix import observed_run, statements_about
 from tests.judgement.observed import observations_of
 from tests.judgement.statements import statements_of
 
@@ -15,9 +16,11 @@ from tests.judgement.statements import statements_of
 def test_no_two_lines_about_a_run_contradict_each_other(kind: str) -> None:
     run = scenario(kind, 0, seed=23)
     for name in observations_of(run.run):
-        said = statements_about(run, name)
+        judged = observed_run(run, name)
+        said, history = statements_about(judged, name), judged.record.history
+        reasons = live_trust(history, 0, len(history.ticks)).reasons
         assert any(not each.live for each in said)
-        assert list(contradictions(said)) == [], name
+        assert list(contradictions(said, reasons=reasons)) == [], name
 
 
 @pytest.mark.parametrize(
@@ -33,3 +36,9 @@ def test_no_two_lines_about_a_run_contradict_each_other(kind: str) -> None:
 )
 def test_lines_that_cannot_both_hold_are_found(lines: list[str], pairs: list[str]) -> None:
     assert list(contradictions(each for line in lines for each in statements_of(line))) == pairs
+
+
+def test_a_late_client_refutes_what_is_said_of_the_engine() -> None:
+    said, late = statements_of("the batch of 4 is full"), "requests sent 35606 ms late at p99"
+    assert list(contradictions(said, reasons=[late])) == [f"{late} | the batch of 4 is full"]
+    assert list(contradictions(said)) == []

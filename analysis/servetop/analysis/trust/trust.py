@@ -88,7 +88,7 @@ class Trust:
             (
                 self._breaks("ttft"),
                 f"client TTFT mean {self.times.ttft.client * 1e3:.1f} ms, engine's own "
-                f"{self.times.ttft.engine * 1e3:.1f} ms: more than a network explains",
+                f"{self.times.ttft.engine * 1e3:.1f} ms: the difference arises outside the engine",
             ),
             (
                 self._itl_uncertain,
