@@ -17,7 +17,7 @@ from servetop.core.text.sanitize import sanitize_line
 from servetop.reports.tables import cell, titled
 from servetop.run.reconcile.reconcile_report import ReconciledInput, ReconciliationReport
 
-_BAR = 9
+_BAR = 5
 """Columns of a bar to each side of its axis."""
 _LEAST_BAR = 0.001
 """Part of a figure below which all bars of its waterfall are shortened."""
@@ -66,7 +66,7 @@ def _row(
     found: DifferenceWaterfall, step: DifferenceStep, *, reached: float, largest: float
 ) -> tuple[str, str, str, str, str, Text]:
     if step.effect is None:
-        return str(step.kind), "", "not known", "", "", cell(f"not known: {step.evidence}")
+        return str(step.kind), "", "not known", "", "", cell(step.evidence)
     interval = ""
     if step.low is not None and step.high is not None:
         interval = f" ±{_figure((step.high - step.low) / 2)}"
