@@ -141,6 +141,8 @@ class CurveServer:
             done=np.where(done <= self.now, done, np.nan),
             counted=(counted.astype(np.float64),),
             missed=(late.astype(np.float64),),
+            levels=(np.log(np.maximum(np.minimum(done, self.now) - due, 1e-6) / objective.limit),),
+            limits=(objective.limit,),
         )
 
     def latencies_since(self, at: float) -> list[float]:

@@ -70,7 +70,7 @@ class SearchedServer:
         due = np.array([seq.arrival for seq in self._sent])
         done = np.array([math.nan if seq.finished_at is None else seq.finished_at for seq in self._sent])
         done[done > self.now] = math.nan
-        counted, missed, sums = [], [], []
+        counted, missed, sums, levels = [], [], [], []
         for objective in objectives:
             assert objective.limit is not None
             values = np.array([_value(seq, objective.metric, now=self.now) for seq in self._sent])
@@ -81,10 +81,17 @@ class SearchedServer:
             late = values > objective.limit
             counted.append(known.astype(np.float64))
             missed.append(np.where(known, late, 0.0))
+            levels.append(np.where(objective.mean, np.nan, np.log(np.maximum(values, 1e-6) / objective.limit)))
             sums.append(np.where(known & objective.mean, values, 0.0))
-        samples = tuple(counted), tuple(missed), tuple(sums)
         return Evidence(
-            probes=tuple(probes), due=due, done=done, counted=samples[0], missed=samples[1], sums=samples[2]
+            probes=tuple(probes),
+            due=due,
+            done=done,
+            counted=tuple(counted),
+            missed=tuple(missed),
+            sums=tuple(sums),
+            levels=tuple(levels),
+            limits=tuple(each.limit or math.nan for each in objectives),
         )
 
     @property

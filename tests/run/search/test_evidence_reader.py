@@ -37,6 +37,9 @@ def test_every_request_of_a_recording_counts(tmp_path: Path) -> None:
     assert evidence.counted[0].sum() == len(requests)
     late = sum((each.ttft or math.inf) > 0.3 for each in requests)
     assert evidence.missed[0].sum() == late
+    assert (evidence.levels[0] > 0).sum() == late
+    kept = [each.ttft for each in requests if each.ttft is not None]
+    assert sorted(0.3 * np.exp(evidence.levels[0])) == pytest.approx(sorted(kept), abs=1e-6)
 
 
 @pytest.fixture

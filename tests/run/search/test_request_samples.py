@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -33,14 +34,20 @@ def times(**changes: Any) -> RequestTimes:
 
 
 def of(requests: RequestTimes, text: str, goodput: dict[str, float] | None = None) -> tuple[float, float]:
-    ((counted, missed, _),) = request_samples(requests, [parse_objective(text)], goodput=goodput or {})
+    ((counted, missed, _, _),) = request_samples(requests, [parse_objective(text)], goodput=goodput or {})
     return as_float(counted), as_float(missed)
 
 
 def mean_of(requests: RequestTimes, text: str) -> tuple[float, float]:
     """Samples and their sum in seconds."""
-    ((counted, _, sums),) = request_samples(requests, [parse_objective(text)], goodput={})
+    ((counted, _, sums, _),) = request_samples(requests, [parse_objective(text)], goodput={})
     return as_float(counted), as_float(sums)
+
+
+def level_of(requests: RequestTimes, text: str) -> float:
+    """Logarithm of latency / limit."""
+    ((_, _, _, levels),) = request_samples(requests, [parse_objective(text)], goodput={"ttft": 1.0})
+    return as_float(levels)
 
 
 def as_float(values: FloatArray) -> float:
@@ -108,3 +115,22 @@ def test_a_request_in_flight_adds_what_it_has_waited_once_the_limit_has_passed()
     assert mean_of(flying, "mean_ttft<200ms") == (1, 0.3)
     assert mean_of(flying, "mean_e2el<200ms") == (1, 0.3)
     assert mean_of(flying, "mean_tpot<1ms") == (0, 0)
+
+
+def test_the_level_of_a_latency_is_relative_to_its_limit() -> None:
+    assert level_of(times(), "p99_ttft<200ms") == pytest.approx(math.log(0.5))
+    assert level_of(times(), "p99_e2el<90ms") == pytest.approx(math.log(2))
+    flying = times(ok=[False], first_token_at=[NAN], first_output_at=[NAN], at=[0.3], later_tokens=[NAN])
+    assert level_of(flying, "p99_ttft<600ms") == pytest.approx(math.log(0.5))
+    failed = times(ok=[False], failed=[True], first_token_at=[NAN], first_output_at=[NAN])
+    assert level_of(failed, "p99_ttft<600ms") > 4
+
+
+@pytest.mark.parametrize("text", ["p99_itl<50ms", "mean_ttft<200ms", "error_rate<1%", "goodput>95%"])
+def test_other_objectives_have_no_level(text: str) -> None:
+    assert math.isnan(level_of(times(), text))
+
+
+def test_a_time_per_output_token_is_unknown_until_the_end() -> None:
+    flying = times(ok=[False], at=[0.3], later_tokens=[NAN])
+    assert math.isnan(level_of(flying, "p99_tpot<50ms"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -73,7 +74,8 @@ class EvidenceReader:
         probes = self._probes.until(now, restarts=restarts)
         evidence = _joined([self._ended, rest, hidden], probes, restarts=restarts)
         in_flight = rest[0].size + hidden[0].size
-        return replace(evidence, others=self._others.share(in_flight=in_flight))
+        limits = tuple(math.nan if each.limit is None else each.limit for each in self._objectives)
+        return replace(evidence, limits=limits, others=self._others.share(in_flight=in_flight))
 
     @property
     def now(self) -> float:
@@ -125,12 +127,13 @@ class EvidenceReader:
         dues = np.concatenate((among[0], [next(each.due for each in flying if each.id == first)]))
         order = np.argsort(ids)
         due = np.minimum(np.interp(missing, ids[order], dues[order]), at)
-        nothing = np.zeros(due.shape)
-        return _part(due, np.full(due.shape, np.nan), [(nothing, nothing, nothing) for _ in self._objectives])
+        nothing, unknown = np.zeros(due.shape), np.full(due.shape, np.nan)
+        return _part(due, np.full(due.shape, np.nan), [(nothing, nothing, nothing, unknown) for _ in self._objectives])
 
 
 _Part = tuple[FloatArray, ...]
-"""Due and end of some requests, then counted and missed samples of each objective and their sum; shape (requests,)."""
+"""Due and end of some requests, then counted and missed samples of each objective, their sum and level; shape
+(requests,)."""
 
 
 def _part(due: FloatArray, done: FloatArray, samples: Sequence[Samples]) -> _Part:
@@ -138,7 +141,7 @@ def _part(due: FloatArray, done: FloatArray, samples: Sequence[Samples]) -> _Par
 
 
 def _nothing(objectives: int) -> _Part:
-    return tuple(np.empty(0) for _ in range(2 + 3 * objectives))
+    return tuple(np.empty(0) for _ in range(2 + 4 * objectives))
 
 
 def _concatenated(parts: Sequence[_Part]) -> _Part:
@@ -149,7 +152,7 @@ def _joined(parts: Sequence[_Part], probes: Sequence[Probe], *, restarts: Sequen
     earlier = tuple(each for each in probes if each.restarts < len(restarts))
     due, done, *samples = _concatenated(parts)
     order = np.argsort(due, kind="stable")
-    counted, missed, sums = (tuple(each[order] for each in samples[first::3]) for first in (0, 1, 2))
+    counted, missed, sums, levels = (tuple(each[order] for each in samples[first::4]) for first in range(4))
     return Evidence(
         probes=tuple(probes[len(earlier) :]),
         due=due[order],
@@ -157,6 +160,7 @@ def _joined(parts: Sequence[_Part], probes: Sequence[Probe], *, restarts: Sequen
         counted=counted,
         missed=missed,
         sums=sums,
+        levels=levels,
         earlier=earlier,
         restarted_at=restarts[-1] if earlier else None,
     )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 import numpy as np
 
 from servetop.core.arrays import FloatArray
+from servetop.run.search.latency_levels import LatencySamples
 from servetop.run.search.search_evidence import Evidence, Probe, Purpose
 from servetop.run.search.window_mean import WindowMean, window_mean
 
@@ -21,6 +22,8 @@ _LEAST_RISE = 0.10
 """A trend changes the requests in flight by this share of their mean at least."""
 _MOST_DISCARDED = 0.5
 """Share of a probe that may count as the transition."""
+_LEAST_WAITED = 1e-6
+"""Seconds since a request was due, at least."""
 _GAP = 1.0
 """Misses that were due within these seconds of each other count as one event."""
 
@@ -56,6 +59,8 @@ class LoadWindow:
     """Median seconds from due to done; NaN if nothing has ended."""
     mean: WindowMean | None = None
     """Mean of the samples, for an objective on a mean; None for others, and without samples."""
+    samples: LatencySamples | None = field(default=None, compare=False)
+    """The latencies, for an objective on a percentile of one; None for others, and without samples."""
 
     @property
     def share(self) -> float:
@@ -125,7 +130,28 @@ def _window(evidence: Evidence, probe: Probe, objective: int, *, ended: FloatArr
         in_flight=float(settled.mean()) if settled.size else 0.0,
         reached=float(level[-1]) if level.size else 0.0,
         latency=latency,
+        samples=_samples(evidence, objective, within, end=probe.end, begin=float(begin), latency=latency),
         mean=window_mean(counted, sums, latencies=latencies_in(probe.end - begin, latency)),
+    )
+
+
+def _samples(
+    evidence: Evidence, objective: int, within: slice, *, begin: float, end: float, latency: float
+) -> LatencySamples | None:
+    if not evidence.levels:
+        return None
+    levels = evidence.levels[objective][within]
+    seen = ~np.isnan(levels)
+    if not seen.any():
+        return None
+    waited = np.maximum(evidence.probes[-1].end - evidence.due[within][seen], _LEAST_WAITED)
+    return LatencySamples(
+        due=evidence.due[within][seen],
+        levels=levels[seen],
+        longest=np.maximum(np.log(waited / evidence.limits[objective]), levels[seen]),
+        begin=begin,
+        end=end,
+        latency=latency,
     )
 
 

@@ -19,8 +19,14 @@ from servetop.recordings.read.request_chunks import Chunks
 from servetop.run.search.objective_text import ERROR_RATE, GOODPUT
 from servetop.run.search.search_evidence import LoadObjective
 
-Samples = tuple[FloatArray, FloatArray, FloatArray]
-"""Counted and missed samples of each request, and their sum in seconds, which is 0 for an objective on a share."""
+Samples = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
+"""Counted and missed samples of each request, their sum in seconds, which is 0 for an objective on a share, and the
+level: ln(latency / limit), NaN if the objective is not on a percentile of a latency of requests."""
+_Counts = tuple[FloatArray, FloatArray, FloatArray]
+_FAILED_LEVEL = 5.0
+"""Level of a request that failed: beyond any limit."""
+_LEAST_LATENCY = 1e-6
+"""Seconds."""
 _BOUNDED = ("ttft", "e2el", "ttfot")
 """Latencies of which a request in flight shows a lower bound."""
 
@@ -69,23 +75,23 @@ def request_samples(
 
 
 def _samples(requests: RequestTimes, objective: LoadObjective, goodput: Mapping[str, float]) -> Samples:
-    nothing = np.zeros(requests.at.shape)
+    nothing, none = np.zeros(requests.at.shape), np.full(requests.at.shape, np.nan)
     if objective.metric == "itl":
-        counted, missed, sums = _token_gaps(requests, objective)
+        counted, missed, sums, levels = *_token_gaps(requests, objective), none
     elif objective.metric == ERROR_RATE:
-        counted, missed, sums = requests.ok.astype(np.float64), nothing, nothing
+        counted, missed, sums, levels = requests.ok.astype(np.float64), nothing, nothing, none
     elif objective.metric == GOODPUT:
-        counted, missed, sums = _within_all(requests, goodput)
+        counted, missed, sums, levels = *_within_all(requests, goodput), none
     else:
-        counted, missed, sums = _latency(requests, objective)
+        counted, missed, sums, levels = *_latency(requests, objective), _levels(requests, objective)
     if objective.mean:
         kept = ~requests.failed
-        return kept * counted, kept * missed, kept * sums
+        return kept * counted, kept * missed, kept * sums, none
     counted = np.where(requests.failed, np.maximum(counted, 1.0), counted)
-    return counted, np.where(requests.failed, counted, missed), nothing
+    return counted, np.where(requests.failed, counted, missed), nothing, levels
 
 
-def _latency(requests: RequestTimes, objective: LoadObjective) -> Samples:
+def _latency(requests: RequestTimes, objective: LoadObjective) -> _Counts:
     limit = objective.limit or np.inf
     values, bounds = requests.latencies[objective.metric], requests.at_least.get(objective.metric)
     if bounds is not None:
@@ -94,14 +100,23 @@ def _latency(requests: RequestTimes, objective: LoadObjective) -> Samples:
     return _judged(values, objective)
 
 
-def _judged(values: FloatArray, objective: LoadObjective) -> Samples:
+def _levels(requests: RequestTimes, objective: LoadObjective) -> FloatArray:
+    """Return ln(latency / limit), or that of the time that a request in flight has waited."""
+    values, bounds = requests.latencies[objective.metric], requests.at_least.get(objective.metric)
+    if bounds is not None:
+        values = np.where(np.isnan(values) & ~requests.ok, bounds, values)
+    levels = np.log(np.maximum(values, _LEAST_LATENCY) / (objective.limit or np.inf))
+    return np.where(requests.failed, _FAILED_LEVEL, levels)
+
+
+def _judged(values: FloatArray, objective: LoadObjective) -> _Counts:
     """Return one sample for each known value: whether it is beyond the limit."""
     known, limit = ~np.isnan(values), objective.limit or np.inf
     values = np.where(known, values, 0.0)
     return known.astype(np.float64), (values > limit).astype(np.float64), values
 
 
-def _within_all(requests: RequestTimes, goodput: Mapping[str, float]) -> Samples:
+def _within_all(requests: RequestTimes, goodput: Mapping[str, float]) -> _Counts:
     """Return one sample for each request that ended, or of which one of the objectives of `--goodput` is missed."""
     missed = np.zeros(requests.at.shape, dtype=np.bool_)
     values, bounds = requests.latencies, requests.at_least
@@ -113,7 +128,7 @@ def _within_all(requests: RequestTimes, goodput: Mapping[str, float]) -> Samples
     return counted.astype(np.float64), missed.astype(np.float64), np.zeros(missed.shape)
 
 
-def _token_gaps(requests: RequestTimes, objective: LoadObjective) -> Samples:
+def _token_gaps(requests: RequestTimes, objective: LoadObjective) -> _Counts:
     """Return the later tokens of successful requests: each has the gap before its chunk / the tokens of that."""
     nothing = np.zeros(requests.at.shape)
     chunks, limit = requests.chunks, objective.limit or np.inf

@@ -76,6 +76,14 @@ class Evidence:
 
     Empty: all objectives are on shares. A request in flight beyond the limit has what it has waited.
     """
+    levels: tuple[FloatArray, ...] = ()
+    """For each objective on a percentile of a latency, ln(latency / limit) of each request; NaN if it has none.
+
+    That of a request in flight is of the time that it has waited, and that of one that failed is beyond any limit. NaN
+    for all requests: the objective has no latency of a request. Empty: no objective has one.
+    """
+    limits: tuple[float, ...] = ()
+    """For each objective, the limit of its latency in seconds; NaN without one. Empty where `levels` is."""
     earlier: tuple[Probe, ...] = ()
     """Probes before the server last restarted: they tell nothing of the server as it is, but their time is used."""
     restarted_at: float | None = None

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 from servetop.core.arrays import FloatArray
+from servetop.run.search.level_posterior import has_latencies, level_posterior
 from servetop.run.search.load_posterior import LoadPosterior, least_of, load_posterior, possible_loads
 from servetop.run.search.load_windows import LoadWindow, Trend
 from servetop.run.search.mean_posterior import MEAN_DEPENDENCE, mean_posterior
@@ -53,6 +55,7 @@ class TierPosterior:
         low, high = self.whole.interval
         middle, precision = self.whole.quantile(0.5), self.limits.precision
         narrow = high <= (1 + precision) * middle and low >= (1 - precision) * middle
+        narrow |= self.limits.concurrency and math.floor(low) == math.floor(high)  # requests in flight are whole
         return not narrow and not self._is_above and high > self.limits.low
 
     @property
@@ -88,16 +91,15 @@ def tier_posterior(
         text.append(QUEUE)
         seen.append(_by_requests(views[-1]) if any(objectives[index].mean for index in members) else views[-1])
 
-    def over(loads: FloatArray) -> list[LoadPosterior]:
-        found = [
-            _of_objective(views[index], objectives[index], loads, concurrency=limits.concurrency) for index in members
-        ]
+    def over(loads: FloatArray, *, latencies: bool) -> list[LoadPosterior]:
+        of = partial(_of_objective, loads=loads, concurrency=limits.concurrency, latencies=latencies)
+        found = [of(views[index], objectives[index]) for index in members]
         queue = [] if limits.concurrency else [load_posterior(seen[-1], allowed=QUEUE_ALLOWED, loads=loads)]
         return [*found, *queue]
 
     tried = [window.load for window in views[0]]
     possible = partial(possible_loads, limits.low, limits.high, tried=tried)
-    parts = over(possible(near=least_of(over(possible()))))
+    parts = over(possible(near=least_of(over(possible(), latencies=False))), latencies=limits.concurrency)
     return TierPosterior(
         text=tuple(text), parts=tuple(parts), views=tuple(seen), whole=least_of(parts), limits=limits
     )  # fmt: skip
@@ -131,11 +133,15 @@ def _by_requests(queue: Sequence[LoadWindow]) -> list[LoadWindow]:
 
 
 def _of_objective(
-    view: Sequence[LoadWindow], objective: LoadObjective, loads: FloatArray, *, concurrency: bool
+    view: Sequence[LoadWindow], objective: LoadObjective, loads: FloatArray, *, concurrency: bool, latencies: bool
 ) -> LoadPosterior:
+    """Return the posterior of one objective; by latencies instead of missed samples, if they are known."""
     if objective.mean:
         return mean_posterior(view, limit=objective.most, loads=loads)
-    return load_posterior(view, allowed=objective.allowed, loads=loads, concurrency=concurrency)
+    found = load_posterior(view, allowed=objective.allowed, loads=loads, concurrency=concurrency)
+    if latencies and has_latencies(view):
+        return level_posterior(view, found, allowed=objective.allowed)
+    return found
 
 
 def _jumps(view: Sequence[LoadWindow], low: float, high: float) -> bool:
