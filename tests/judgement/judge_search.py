@@ -17,7 +17,7 @@ from servetop.run.search.search_evidence import SearchLimits
 from servetop.run.search.search_plan import SearchPlan
 from tests.judgement.report_page import say, share_text, write_between_marks
 from tests.judgement.searched_server import searched
-from tests.judgement.searched_servers import KINDS, draw_case
+from tests.judgement.searched_servers import KINDS, LargestLoad, draw_case
 
 TRUTHS = Path(__file__).with_name("largest_loads.json")
 CLOSE = 0.05
@@ -48,7 +48,7 @@ class JudgedSearch:
     kind: str
     server: int
     seed: int
-    true: float
+    true: LargestLoad
     answer: TierAnswer
     minutes: float
     """Of load."""
@@ -56,19 +56,19 @@ class JudgedSearch:
     @property
     def covers(self) -> bool:
         """Whether the largest load is in the interval."""
-        return self.answer.low <= self.true <= self.answer.high
+        return self.true.is_in(self.answer.low, self.answer.high)
 
     @property
     def error(self) -> float:
         """Relative error of the answer; infinity without one."""
-        return math.inf if self.answer.load is None else abs(self.answer.load / self.true - 1)
+        return self.true.error(self.answer.load)
 
 
 def judge(
     kind: str,
     server: int,
     seed: int,
-    true: float,
+    true: LargestLoad,
     *,
     budget: float,
     precision: float = 0.05,
@@ -82,7 +82,7 @@ def judge(
         budget=budget,
         concurrency=case.concurrency,
         precision=precision,
-        prior=None if prior is None else prior * true,
+        prior=None if prior is None else prior * true.middle,
     )
     plan = SearchPlan([[0]], [case.objective], limits)
     engine = case.server(seed)
@@ -124,7 +124,12 @@ def _result(each: JudgedSearch) -> str:
     answer = each.answer
     load = "–" if answer.load is None else f"{answer.load:.3g}"
     interval = f"[{answer.low:.3g}, {answer.high:.3g}]"
-    return f"- {each.kind} {each.server}, seed {each.seed}: {load} {interval} for {each.true:.3g}"
+    return f"- {each.kind} {each.server}, seed {each.seed}: {load} {interval} for {each.true}"
+
+
+def largest_loads() -> dict[str, LargestLoad]:
+    """Return those that are stored, by kind and number."""
+    return {name: LargestLoad.of(each) for name, each in json.loads(TRUTHS.read_text(encoding="utf-8")).items()}
 
 
 def truths(servers: Sequence[int]) -> None:
@@ -132,7 +137,7 @@ def truths(servers: Sequence[int]) -> None:
     known = json.loads(TRUTHS.read_text(encoding="utf-8")) if TRUTHS.exists() else {}
     for server in servers:
         for kind in KINDS:
-            known[f"{kind} {server}"] = float(f"{draw_case(kind, server).largest_load():.4g}")
+            known[f"{kind} {server}"] = draw_case(kind, server).largest_load().stored()
             TRUTHS.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
 
 
@@ -148,12 +153,12 @@ def main() -> None:
     if options.truth:
         truths(options.servers)
         return
-    known = json.loads(TRUTHS.read_text(encoding="utf-8"))
+    known = largest_loads()
     cases = [(kind, server, seed) for kind in KINDS for server in options.servers for seed in options.seeds]
     trues = [known[f"{kind} {server}"] for kind, server, _ in cases]
     with ProcessPoolExecutor(max_workers=2) as pool:
 
-        def judged(judge_of: Callable[[str, int, int, float], JudgedSearch]) -> list[JudgedSearch]:
+        def judged(judge_of: Callable[[str, int, int, LargestLoad], JudgedSearch]) -> list[JudgedSearch]:
             return list(pool.map(judge_of, *zip(*cases, strict=True), trues))
 
         found = judged(partial(judge, budget=60 * options.minutes))

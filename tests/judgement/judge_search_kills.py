@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import math
 import statistics
 import tempfile
@@ -21,10 +20,10 @@ from servetop.recordings.read.reader import RecordingReader
 from servetop.run.search.search_answer import AnswerKind, TierAnswer
 from servetop.run.search.search_evidence import Evidence, Purpose
 from servetop.run.search.search_setup import SearchSetup
-from tests.judgement.judge_search import TRUTHS
+from tests.judgement.judge_search import largest_loads
 from tests.judgement.recorded_search import Cut, continue_search, cuts_of, record_search, remove_recording
 from tests.judgement.report_page import say, share_text, write_between_marks
-from tests.judgement.searched_servers import KINDS, draw_case
+from tests.judgement.searched_servers import KINDS, LargestLoad, draw_case
 
 MARK = "<!-- make judge-search-kills -->"
 """Encloses the table in the page."""
@@ -63,7 +62,7 @@ class JudgedKill:
     cut: Cut
     purpose: str
     """Of the load that was kept when it was killed; empty before the first."""
-    true: float
+    true: LargestLoad
     killed: TierAnswer
     whole: TierAnswer
     kept: bool
@@ -131,7 +130,7 @@ def repeated_loads(before: Found, after: Evidence) -> int:
     return sum(probe.load in left for probe in later if probe.purpose is Purpose.MEASURE)
 
 
-def judge_kills(kind: str, server: int, seed: int, *, budget: float, kills: int, true: float) -> list[JudgedKill]:
+def judge_kills(kind: str, server: int, seed: int, *, budget: float, kills: int, true: LargestLoad) -> list[JudgedKill]:
     """Record one search, and resume it from as many moments."""
     case = draw_case(kind, server)
     with tempfile.TemporaryDirectory() as folder:
@@ -210,8 +209,8 @@ def _row(name: str, found: Sequence[JudgedKill]) -> str:
     return f"| {name} | {' | '.join(cells)} |"
 
 
-def _covers(answer: TierAnswer, true: float) -> bool:
-    return answer.low <= true <= answer.high
+def _covers(answer: TierAnswer, true: LargestLoad) -> bool:
+    return true.is_in(answer.low, answer.high)
 
 
 def _result(each: JudgedKill) -> str:
@@ -245,7 +244,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2, help="searches at once")
     parser.add_argument("--report", type=Path, help="a page into which the table is written")
     options = parser.parse_args()
-    known = json.loads(TRUTHS.read_text(encoding="utf-8"))
+    known = largest_loads()
     cases = [(kind, server) for server in options.servers for kind in KINDS]
     found: list[JudgedKill] = []
     with ProcessPoolExecutor(max_workers=options.workers) as pool:

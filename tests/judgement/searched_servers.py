@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from random import Random
+from typing import Self
 
 import numpy as np
 
@@ -18,8 +20,55 @@ KINDS = ("prefill-bound", "batch-bound", "KV-bound", "decode-bound", "closed loo
 _TRUE_SECONDS = 2400.0
 """Length of a run that decides about one load, after a third of it to settle."""
 _TRUE_RUNS = 3
+_START_SECONDS = 60.0
+"""Time in which the first requests of a closed loop are sent, if not all at once, ..."""
+_STEPS = 1.6 ** -np.arange(8.0, 0.0, -1.0)
+_STARTS: tuple[Callable[[float], Sequence[float]], ...] = (
+    lambda _: (),
+    lambda load: tuple(_STEPS * load),
+    lambda load: range(1, round(load)),
+)
+"""... and the loads before: none, those of a load that rises by factors, those of one that rises by one request."""
 _TRUE_PRECISION = 0.01
 """Relative width of the interval at which the bisection ends."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LargestLoad:
+    """The largest load within an objective: from `least` to `most`, as it may depend on how the requests began."""
+
+    least: float
+    most: float
+
+    @classmethod
+    def of(cls, stored: float | Sequence[float]) -> Self:
+        """Return a load as it is stored: one number, or both."""
+        least, most = stored if isinstance(stored, Sequence) else (stored, stored)
+        return cls(least=least, most=most)
+
+    def stored(self) -> float | list[float]:
+        """Return how it is stored, to four digits."""
+        least, most = (float(f"{each:.4g}") for each in (self.least, self.most))
+        return least if least == most else [least, most]
+
+    @property
+    def middle(self) -> float:
+        """The geometric mean of both."""
+        return math.sqrt(self.least * self.most)
+
+    def is_in(self, low: float, high: float) -> bool:
+        """Whether an interval contains one of the loads."""
+        return low <= self.most and self.least <= high
+
+    def error(self, load: float | None) -> float:
+        """Return the relative error of a load; infinity without one."""
+        if load is None:
+            return math.inf
+        return max(load / self.most - 1, 1 - load / self.least, 0.0)
+
+    def __str__(self) -> str:
+        least, most = f"{self.least:.3g}", f"{self.most:.3g}"
+        return least if least == most else f"{least} to {most}"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -35,15 +84,20 @@ class SearchedCase:
         """The server with arrivals and requests of its own."""
         return SearchedServer(self.base, seed=seed, concurrency=self.concurrency)
 
-    def keeps(self, load: float) -> bool:
-        """Whether long runs at a load keep the objective, and their queue does not grow."""
+    def keeps(self, load: float, *, before: Sequence[float] = ()) -> bool:
+        """Whether long runs at a load keep the objective, and their queue does not grow.
+
+        Each of the loads before it is kept for as long, a minute in all.
+        """
         figures = []
         for run in range(_TRUE_RUNS):
             server = self.server(10_000 + run)
+            for smaller in before:
+                server.keep(smaller, _START_SECONDS / len(before))
             server.keep(load, _TRUE_SECONDS / 3)
-            before = server.in_flight
+            in_flight = server.in_flight
             kept = server.keep(load, _TRUE_SECONDS)
-            if not self.concurrency and server.in_flight > max(2 * before, before + 0.05 * load * _TRUE_SECONDS):
+            if not self.concurrency and server.in_flight > max(2 * in_flight, in_flight + 0.05 * load * _TRUE_SECONDS):
                 return False
             found = server.evidence([kept], [self.objective])
             within = found.due >= kept.begin
@@ -51,16 +105,24 @@ class SearchedCase:
             figures.append(float(totals[within].sum() / max(found.counted[0][within].sum(), 1.0)))
         return float(np.mean(figures)) <= self.objective.most
 
-    def largest_load(self) -> float:
-        """Return the largest load that long runs keep, by bisection; NaN if even the least one is not kept."""
+    def largest_load(self) -> LargestLoad:
+        """Return the largest load that long runs keep, by bisection; NaN if even the least one is not kept.
+
+        In a closed loop it depends on how the requests began, as those of equal lengths stay together that were sent
+        together: their prompts interrupt them all at once.
+        """
+        found = [self._largest(start) for start in (_STARTS if self.concurrency else _STARTS[:1])]
+        return LargestLoad(least=min(found), most=max(found))
+
+    def _largest(self, start: Callable[[float], Sequence[float]]) -> float:
         low, high = (1.0, 2.0) if self.concurrency else (0.05, 0.1)
-        if not self.keeps(low):
+        if not self.keeps(low, before=start(low)):
             return math.nan
-        while self.keeps(high):
+        while self.keeps(high, before=start(high)):
             low, high = high, 2 * high
         while high > (1 + _TRUE_PRECISION) * low and not (self.concurrency and high - low <= 1):
             middle = float(round((low + high) / 2)) if self.concurrency else math.sqrt(low * high)
-            low, high = (middle, high) if self.keeps(middle) else (low, middle)
+            low, high = (middle, high) if self.keeps(middle, before=start(middle)) else (low, middle)
         return low if self.concurrency else math.sqrt(low * high)
 
 

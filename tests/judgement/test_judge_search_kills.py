@@ -17,6 +17,7 @@ from tests.judgement.judge_search_kills import (
     table,
 )
 from tests.judgement.recorded_search import Cut, cuts_of
+from tests.judgement.searched_servers import LargestLoad
 from tests.run.search.made_evidence import Kept, evidence_of
 
 ANSWER = TierAnswer(kind=AnswerKind.FOUND, load=10.0, low=9.6, high=10.4, binding="")
@@ -25,7 +26,7 @@ KILL = JudgedKill(
     server=21,
     cut=Cut(tick=400, within=0.5),
     purpose="measure",
-    true=10.1,
+    true=LargestLoad.of(10.1),
     killed=ANSWER,
     whole=ANSWER,
     kept=True,
@@ -37,7 +38,7 @@ KILL = JudgedKill(
 
 
 def test_searches_that_are_killed_give_the_same_answer() -> None:
-    found = judge_kills("batch-bound", 21, 1, budget=90.0, kills=4, true=0.8468)
+    found = judge_kills("batch-bound", 21, 1, budget=90.0, kills=4, true=LargestLoad.of(0.8468))
     assert len(found) >= 3
     assert [each for each in found if not (each.kept and each.repeated == 0 and each.in_budget)] == []
     assert len({(each.killed.low, each.killed.high) for each in found}) > 1, "the sessions after the kills differ"

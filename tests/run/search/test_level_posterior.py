@@ -22,7 +22,7 @@ def kept(curve: Curve, *loads: float, seconds: float = 30.0) -> list[LoadWindow]
     """What loads show that are kept one after the other."""
     server = CurveServer(curve, noise=0.01, seed=3)
     probes = [server.keep(load, seconds) for load in loads]
-    return windows(server.evidence(probes, [curve.objective]), 0)
+    return windows(server.evidence(probes, [curve.objective]), 0, concurrency=True)
 
 
 def posteriors(found: list[LoadWindow]) -> tuple[LoadPosterior, LoadPosterior]:
@@ -83,3 +83,9 @@ def test_the_same_windows_in_another_order_give_the_same_answer() -> None:
 def test_no_line_leads_beyond_the_loads_while_none_was_too_high() -> None:
     missed, level = posteriors(kept(CURVE, 5, 10, 20))
     assert level is missed
+
+
+def test_the_interval_is_wide_enough_for_the_difference_between_visits_and_steady_runs() -> None:
+    found = kept(replace(CURVE, spread=0.001), 38, 42, 39, 41, 38, 42, 39, 41, seconds=300.0)
+    _, level = posteriors(found)
+    assert width(level) > 0.04

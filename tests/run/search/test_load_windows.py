@@ -8,8 +8,19 @@ import numpy as np
 import pytest
 
 from servetop.run.search.load_windows import Trend, in_flight, in_flight_at, merged, windows
-from servetop.run.search.search_evidence import Probe, Purpose
+from servetop.run.search.search_evidence import Evidence, Probe, Purpose
+from tests.judgement.curve_server import Curve, CurveServer
 from tests.run.search.made_evidence import Kept, evidence_of
+
+
+def closed_loop(*loads: float) -> tuple[list[Probe], Evidence]:
+    """Loads that are kept for 30 s each on a server whose latencies rise with them."""
+    curve = Curve(
+        kind="linear", limit=1.0, share=0.9, largest=40.3, concurrency=True, spread=0.15, start=0.4, bend=0.0
+    )  # fmt: skip
+    server = CurveServer(curve, noise=0.0, seed=3)
+    probes = [server.keep(load, 30.0) for load in loads]
+    return probes, server.evidence(probes, [curve.objective])
 
 
 def test_probes_of_one_load_are_one_window() -> None:
@@ -48,6 +59,30 @@ def test_the_transition_from_the_load_before_is_left_out() -> None:
 def test_a_queue_that_grows_is_told_from_one_that_has_settled(growth: float, trend: Trend) -> None:
     (window,) = windows(evidence_of(Kept(20.0, 60.0, growth=growth)), 0)
     assert window.trend is trend
+
+
+def test_requests_that_are_sent_at_once_as_a_closed_loop_rises_do_not_count() -> None:
+    _, evidence = closed_loop(10.0, 40.0)
+    counted = windows(evidence, 0, concurrency=True)[1]
+    all_of_them = windows(evidence, 0)[1]
+    assert all_of_them.begin == 30.0
+    assert counted.begin == pytest.approx(30.0 + counted.latency, rel=0.05)
+    assert counted.counted < all_of_them.counted - 30
+    assert counted.in_flight == all_of_them.in_flight
+
+
+@pytest.mark.parametrize(("seconds", "counts"), [(40.0, False), (80.0, True)])
+def test_a_closed_loop_in_which_nothing_ends_counts_after_a_minute(seconds: float, *, counts: bool) -> None:
+    (window,) = windows(evidence_of(Kept(10.0, seconds, latency=500.0)), 0, concurrency=True)
+    assert (window.counted > 0) is counts
+
+
+def test_latencies_of_requests_that_the_next_load_serves_too_are_left_out() -> None:
+    probes, evidence = closed_loop(10.0, 20.0)
+    for probe, window in zip(probes, windows(evidence, 0, concurrency=True), strict=True):
+        assert window.samples is not None
+        left_out = bool(probe.end - window.samples.due.max() > window.latency)
+        assert left_out is (probe is probes[0])
 
 
 def test_a_load_without_a_single_request_shows_nothing() -> None:

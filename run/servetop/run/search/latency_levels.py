@@ -66,11 +66,11 @@ def level_deviance(samples: LatencySamples, *, allowed: float, size: float) -> L
     counted = np.maximum(np.maximum(counted, beyond), 1)  # later requests would be there only if they were fast
     share = np.clip(beyond / counted, 1e-12, 1 - 1e-12)
     deviance = 2 * counted * (share * np.log(share / allowed) + (1 - share) * np.log((1 - share) / (1 - allowed)))
-    density = np.exp(-deviance / size / 2)
+    density = np.exp(-(deviance - deviance.min()) / size / 2)
     largest = max(float(samples.levels.max()), float(fine[0]))
     within = fine <= largest
     tail = float(density[-1])  # none of the samples is beyond the percentile
-    hidden = tail / (tail + float(density[within].max()))
+    hidden = tail / max(tail + float(density[within].max()), 1e-300)
     ended = samples.levels[samples.levels < samples.longest]
     spread = max(float(np.std(ended)) if ended.size else 0.0, _LEAST_SPREAD)
     density *= (1 - hidden) / max(float((density * widths)[within].sum()), 1e-300)

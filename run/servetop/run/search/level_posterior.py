@@ -19,7 +19,7 @@ import numpy as np
 from servetop.core.arrays import BoolArray, FloatArray, IntArray
 from servetop.run.search.latency_levels import event_size, level_deviance
 from servetop.run.search.level_chain import LEVELS, Curves, curves
-from servetop.run.search.load_posterior import LoadPosterior
+from servetop.run.search.load_posterior import DEPENDENCE, LoadPosterior
 from servetop.run.search.load_windows import LoadWindow, Trend
 
 _TAIL = 1e-5
@@ -30,6 +30,12 @@ _BEYOND = 0.3
 """By how much the logarithms of loads reach beyond the possible answers, as lines lead to these from there."""
 _DISTANCE, _MOST = 0.01, 160
 """Distance of the logarithms of neighbouring loads, unless that makes too many."""
+_VISIT = 0.015
+"""Standard deviation of the load at which a steady run has the level that a visit shows, as a part of the load.
+
+An engine keeps for some time how its requests were placed when the load changed: visits of 30 to 240 s of simulated
+engines differ from steady runs as loads do that are 1 to 3 % apart, those of several loads together by less.
+"""
 _FITTED = 3
 """Parameters of the curve near the answer that follow from the windows: its place, slope and a bend."""
 
@@ -47,7 +53,7 @@ def level_posterior(windows: Sequence[LoadWindow], near: LoadPosterior, *, allow
     """
     low, high = (math.log(near.quantile(share)) for share in (_TAIL, 1 - _TAIL))
     ends = low - _BEYOND, high + _BEYOND
-    shown = _shown(windows, allowed, ends)
+    shown = _shown(windows, allowed, ends).scaled(DEPENDENCE)
     if not shown.any_too_high():
         return near
     grid = np.linspace(*ends, min(math.ceil((ends[1] - ends[0]) / _DISTANCE), _MOST) + 1)
@@ -56,11 +62,19 @@ def level_posterior(windows: Sequence[LoadWindow], near: LoadPosterior, *, allow
     if misfit > 1:
         found = shown.scaled(misfit).on(grid)
     possible = (grid >= low) & (grid <= high)
-    above = _evenly(found.within, grid, possible)
+    above = _smeared(_evenly(found.within, grid, possible), float(grid[1] - grid[0]))
     logs = np.log(near.loads)
     edges = (logs[1:] + logs[:-1]) / 2
     below = np.concatenate(([0.0], np.interp(edges, grid, 1 - above), [1.0]))
     return replace(near, weights=np.diff(below), slope=math.nan, jump=found.jump)
+
+
+def _smeared(above: FloatArray, distance: float) -> FloatArray:
+    """Return the probabilities that the answer is above each load, if levels are those of visits."""
+    reach = math.ceil(4 * _VISIT / distance)
+    kernel = np.exp(-((np.arange(-reach, reach + 1) * distance / _VISIT) ** 2) / 2)
+    padded = np.concatenate((np.ones(reach), above, np.zeros(reach)))
+    return np.asarray(np.convolve(padded, kernel / kernel.sum(), mode="valid"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -114,18 +128,13 @@ def _usual(size: int, distance: float) -> FloatArray:
 
 
 def _shown(windows: Sequence[LoadWindow], allowed: float, ends: tuple[float, float]) -> _Shown:
-    seen = [
-        (each, each.samples)
-        for each in windows
-        if each.samples is not None and not _is_unknown(each, allowed) and ends[0] <= math.log(each.load) <= ends[1]
-    ]
+    near = [each for each in windows if ends[0] <= math.log(each.load) <= ends[1] and not _is_unknown(each, allowed)]
+    seen = [(each, each.samples) for each in near if each.samples is not None and each.samples.due.size]
     size = event_size([samples for _, samples in seen], allowed=allowed)
     found = [level_deviance(samples, allowed=allowed, size=size) for _, samples in seen]
-    return _Shown(
-        at=np.log([each.load for each, _ in seen]),
-        mean=np.array([each.mean for each in found]).reshape(-1, LEVELS.size),
-        least=np.array([each.least for each in found]).reshape(-1, LEVELS.size),
-    )
+    mean = np.array([each.mean for each in found]).reshape(-1, LEVELS.size)
+    least = np.array([each.least for each in found]).reshape(-1, LEVELS.size)
+    return _Shown(at=np.log([each.load for each, _ in seen]), mean=mean, least=least)
 
 
 def _is_unknown(window: LoadWindow, allowed: float) -> bool:

@@ -24,6 +24,10 @@ _MOST_DISCARDED = 0.5
 """Share of a probe that may count as the transition."""
 _LEAST_WAITED = 1e-6
 """Seconds since a request was due, at least."""
+_LONGEST_BURST = 60.0
+"""Seconds after which requests that were sent at once count, if none has ended."""
+_SHARED = 0.99
+"""Quantile of the times from due to done: requests due later than that before the end are served at the next load too."""
 _GAP = 1.0
 """Misses that were due within these seconds of each other count as one event."""
 
@@ -81,11 +85,16 @@ def merged(probes: Sequence[Probe], *, purposes: Sequence[Purpose] = (Purpose.ME
     return found
 
 
-def windows(evidence: Evidence, objective: int, *, probes: Sequence[Probe] | None = None) -> list[LoadWindow]:
-    """Return one window for each of the probes, in order of time; by default for each load that was measured."""
+def windows(
+    evidence: Evidence, objective: int, *, probes: Sequence[Probe] | None = None, concurrency: bool = False
+) -> list[LoadWindow]:
+    """Return one window for each of the probes, in order of time; by default for each load that was measured.
+
+    With `concurrency` loads are numbers of requests in flight, and those that are sent at once as it rises do not count.
+    """
     ended = _ends(evidence)
     chosen = merged(evidence.probes) if probes is None else probes
-    return [_window(evidence, probe, objective, ended=ended) for probe in chosen]
+    return [_window(evidence, probe, objective, ended=ended, concurrency=concurrency) for probe in chosen]
 
 
 def in_flight(evidence: Evidence, times: FloatArray, *, ended: FloatArray | None = None) -> FloatArray:
@@ -109,15 +118,18 @@ def in_flight_at(evidence: Evidence, at: float) -> float:
     return float(in_flight(evidence, np.array([at]))[0])
 
 
-def _window(evidence: Evidence, probe: Probe, objective: int, *, ended: FloatArray) -> LoadWindow:
+def _window(
+    evidence: Evidence, probe: Probe, objective: int, *, ended: FloatArray, concurrency: bool
+) -> LoadWindow:
     times = np.arange(probe.begin, probe.end, max(0.25, (probe.end - probe.begin) / 400))
     level = in_flight(evidence, times, ended=ended)
     begin = times[_transition(level)] if times.size else probe.begin
+    settled = level[times >= begin]
+    begin = max(begin, _burst_end(evidence, probe)) if concurrency else begin
     within = slice(*np.searchsorted(evidence.due, (begin, probe.end)))
     counted, missed = evidence.counted[objective][within], evidence.missed[objective][within]
     sums = evidence.sums[objective][within] if evidence.sums else np.zeros(counted.shape)
     took = (evidence.done - evidence.due)[within]
-    settled = level[times >= begin]
     latency = float(np.nanmedian(took)) if np.isfinite(took).any() else math.nan
     return LoadWindow(
         load=probe.load,
@@ -135,18 +147,31 @@ def _window(evidence: Evidence, probe: Probe, objective: int, *, ended: FloatArr
     )
 
 
+def _burst_end(evidence: Evidence, probe: Probe) -> float:
+    """Return when half of the requests have ended that were sent at once as the load began."""
+    within = slice(*np.searchsorted(evidence.due, (probe.begin, probe.end)))
+    took = (evidence.done - evidence.due)[within]
+    if np.isfinite(took).any():
+        return min(probe.begin + float(np.nanmedian(took)), probe.end)
+    return probe.end if probe.end - probe.begin < _LONGEST_BURST else probe.begin
+
+
 def _samples(
     evidence: Evidence, objective: int, within: slice, *, begin: float, end: float, latency: float
 ) -> LatencySamples | None:
     if not evidence.levels:
         return None
     levels = evidence.levels[objective][within]
+    due, took = evidence.due[within], (evidence.done - evidence.due)[within]
     seen = ~np.isnan(levels)
     if not seen.any():
         return None
-    waited = np.maximum(evidence.probes[-1].end - evidence.due[within][seen], _LEAST_WAITED)
+    last = evidence.probes[-1].end
+    if end < last and not np.isnan(took).all():
+        seen &= due < end - np.nanquantile(took, _SHARED)
+    waited = np.maximum(last - due[seen], _LEAST_WAITED)
     return LatencySamples(
-        due=evidence.due[within][seen],
+        due=due[seen],
         levels=levels[seen],
         longest=np.maximum(np.log(waited / evidence.limits[objective]), levels[seen]),
         begin=begin,

@@ -115,7 +115,10 @@ class SearchPlan:
         Those of confirmations are among them: what contradicts an answer counts.
         """
         probes = merged(evidence.probes, purposes=(Purpose.MEASURE, Purpose.CONFIRM))
-        seen = [windows(evidence, index, probes=probes) for index in range(len(self._objectives))]
+        seen = [
+            windows(evidence, index, probes=probes, concurrency=self._limits.concurrency)
+            for index in range(len(self._objectives))
+        ]
         return [*seen, queue_windows(seen[0], longest=LONGEST_RISE)]
 
     def _tier(self, views: Sequence[Sequence[LoadWindow]], members: Sequence[int]) -> TierPosterior:
