@@ -71,7 +71,7 @@ def _format(options: ReportOptions) -> str:
 
 def _recording_text(name: str, options: ReportOptions, kind: str) -> str:
     if kind == HTML:
-        return recording_html(name, prices=options.price)
+        return recording_html(name, prices=options.price, on_trouble=console.message)
     with contextlib.closing(RecordingReader.open(resolve(name))) as reader:
         if reader.header.config.watch is not None:
             return _lines_text(watch_report_lines(reader))
