@@ -32,9 +32,10 @@ class Importer:
 
 
 def read_with_importer(path: Path, name: str) -> Sequence[ImportedResult]:
-    """Return the runs in a file, read by the plug-in of that name, which must be installed.
+    """Read a file with the plug-in of that name, which must be installed, and return its runs.
 
-    UsageError if it finds no run in the file; PlugInError if the plug-in cannot be loaded, fails, or returns what is no run.
+    UsageError if the plug-in finds none in the file; PlugInError if it cannot be loaded, fails, or returns what is not
+    a run.
     """
     plug_in = plug_ins(GROUP, "importer")[name]
     return _runs(path, plug_in, plug_in.load(Importer))
