@@ -64,3 +64,15 @@ def test_names_and_units_are_escaped() -> None:
     assert "<script" not in text
     drawn = ElementTree.fromstring(text)
     assert drawn.attrib["aria-label"] == evil
+
+
+def test_a_logarithmic_axis_has_decades_and_leaves_out_what_is_not_positive() -> None:
+    line = SvgLine(name="a", x=[0, 1, 2, 3], y=[0.02, 0.2, 0.0, 2.0])
+    drawn = ElementTree.fromstring(line_chart([line], x_unit="s", y_unit="s", logarithmic=True))
+    axis = [each.text for each in drawn.iter(f"{SVG}text") if each.attrib["text-anchor"] == "end"]
+    assert axis[:-1] == ["0.01", "0.1", "1", "10"]
+    assert len([each for each in drawn.iter(f"{SVG}path") if each.attrib.get("stroke-width") == "1.5"]) == 2
+
+
+def test_a_logarithmic_axis_without_a_positive_value_is_drawn() -> None:
+    line_chart([SvgLine(name="a", x=[0, 1], y=[0.0, math.nan])], x_unit="s", y_unit="s", logarithmic=True)

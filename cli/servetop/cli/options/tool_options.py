@@ -100,9 +100,9 @@ class ReportOptions:
         str | None,
         Option(
             "--format",
-            "html: a page that works offline; md: Markdown, as for a ticket or a pull request.",
+            "html: a page that works offline; md: Markdown, as for a ticket or a pull request; svg: one picture.",
             default="by the suffix of --output, else html",
-            choices=("html", "md"),
+            choices=("html", "md", "svg"),
         ),
     ] = None
     price: Annotated[tuple[str, ...], PRICE] = ()

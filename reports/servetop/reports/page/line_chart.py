@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from servetop.reports.page.html_text import Markup, element
 
@@ -26,18 +26,37 @@ class SvgLine:
     y: Sequence[float]
 
 
-def line_chart(lines: Sequence[SvgLine], *, x_unit: str, y_unit: str, width: int = 560, height: int = 200) -> Markup:
-    """Return an `svg` element with axes and a legend; the y axis begins at 0 unless a value is below it."""
+def line_chart(
+    lines: Sequence[SvgLine],
+    *,
+    x_unit: str,
+    y_unit: str,
+    logarithmic: bool = False,
+    width: int = 560,
+    height: int = 200,
+) -> Markup:
+    """Return an `svg` element with axes and a legend; a linear y axis begins at 0 unless a value is below it."""
     legend = 18 * math.ceil(len(lines) / 3)
+    lines = [_positive(each) for each in lines] if logarithmic else lines
     (x_low, x_high), (y_low, y_high) = _span([each.x for each in lines]), _span([each.y for each in lines])
-    y_low, y_high = min(0.0, y_low), max(0.0, y_high)
     x_at = _scale(x_low, x_high, _LEFT, width - _RIGHT)
-    y_at = _scale(y_low, y_high, height - _BOTTOM, _TOP)
+    if logarithmic:
+        y_low, y_high = decades(y_low, y_high)
+        along = _scale(math.log10(y_low), math.log10(y_high), height - _BOTTOM, _TOP)
+        levels = [10.0**power for power in range(round(math.log10(y_low)), round(math.log10(y_high)) + 1)]
+    else:
+        y_low, y_high = min(0.0, y_low), max(0.0, y_high)
+        along, levels = _scale(y_low, y_high, height - _BOTTOM, _TOP), ticks(y_low, y_high, most=5)
+
+    def y_at(value: float) -> float:
+        return along(math.log10(value) if logarithmic else value)
+
     parts: list[Markup] = []
-    for tick in ticks(y_low, y_high, most=5):
+    for tick in levels:
         parts.append(_rule(_LEFT, width - _RIGHT, y_at(tick)))
         parts.append(_text(f"{tick:g}", x=_LEFT - 6, y=y_at(tick) + 4, anchor="end"))
-    for tick in ticks(x_low, x_high, most=7):
+    whole = all(float(each).is_integer() for line in lines for each in line.x)
+    for tick in (each for each in ticks(x_low, x_high, most=7) if not whole or float(each).is_integer()):
         parts.append(_text(f"{tick:g}", x=x_at(tick), y=height - _BOTTOM + 15, anchor="middle"))
     parts.append(_text(x_unit, x=width - _RIGHT, y=height - 1, anchor="end"))
     for place, line in enumerate(lines):
@@ -52,6 +71,12 @@ def line_chart(lines: Sequence[SvgLine], *, x_unit: str, y_unit: str, width: int
         "svg", *parts, viewBox=f"0 0 {width} {height + legend}", width=width, height=height + legend, role="img",
         aria_label=label, xmlns="http://www.w3.org/2000/svg",
     )  # fmt: skip
+
+
+def decades(low: float, high: float) -> tuple[float, float]:
+    """Return the powers of ten around positive values, at least two different ones."""
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    return 10.0**first, 10.0 ** max(last, first + 1)
 
 
 def ticks(low: float, high: float, *, most: int) -> list[float]:
@@ -79,9 +104,13 @@ def thinned(x: Sequence[float], y: Sequence[float]) -> list[tuple[float, float]]
     return found
 
 
+def _positive(line: SvgLine) -> SvgLine:
+    return replace(line, y=[each if each > 0 else math.nan for each in line.y])
+
+
 def _span(columns: Sequence[Sequence[float]]) -> tuple[float, float]:
     known = [each for column in columns for each in column if math.isfinite(each)]
-    return (min(known), max(known)) if known else (0.0, 1.0)
+    return (min(known), max(known)) if known else (1.0, 1.0)
 
 
 def _scale(low: float, high: float, start: float, end: float) -> Callable[[float], float]:

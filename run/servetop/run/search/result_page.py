@@ -11,6 +11,7 @@ from servetop.core.text.counted import counted
 from servetop.recordings.library.catalog import resolve
 from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.page.page_html import page_html
+from servetop.reports.page.picture import run_picture, watch_picture
 from servetop.reports.page.report_page import report_page
 from servetop.reports.page.watch_page import watch_html, watch_page
 from servetop.reports.plug_ins.report_sections import plug_in_sections
@@ -37,6 +38,15 @@ def recording_html(
         for line in added.trouble:
             on_trouble(line)
         return page_html(page, further=added.sections)
+
+
+def recording_picture(name: str) -> str:
+    """Return the picture of one recording as SVG; RecordingError if it cannot be read."""
+    with contextlib.closing(RecordingReader.open(resolve(name))) as reader:
+        if reader.header.config.watch is not None:
+            return watch_picture(watch_page(reader, name=name))
+        answers, remarks = search_texts(reader)
+        return run_picture(report_page(reader, name=name, answers=answers, remarks=remarks))
 
 
 def search_texts(reader: RecordingReader) -> tuple[Sequence[str], Sequence[str]]:
