@@ -105,3 +105,10 @@ def test_a_file_without_a_run_is_the_users_error(expression: str, error: str, ac
     assert str(raised.value).startswith(f"{path}: {error}")
     with pytest.raises(UsageError, match=error):
         read_results(path)
+
+
+def test_a_page_with_statistics_alone_is_refused_with_the_option_that_writes_requests(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# Qwen3\n\n============ Serving Benchmark Result ============\nMean TTFT (ms): 1.0\n")
+    with pytest.raises(UsageError, match=r"page\.md: it has the statistics that a benchmark prints, and no requests"):
+        read_results(page)

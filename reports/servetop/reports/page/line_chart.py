@@ -38,19 +38,9 @@ def line_chart(
     """Return an `svg` element with axes and a legend; a linear y axis begins at 0 unless a value is below it."""
     legend = 18 * math.ceil(len(lines) / 3)
     lines = [_positive(each) for each in lines] if logarithmic else lines
-    (x_low, x_high), (y_low, y_high) = _span([each.x for each in lines]), _span([each.y for each in lines])
+    x_low, x_high = _span([each.x for each in lines])
     x_at = _scale(x_low, x_high, _LEFT, width - _RIGHT)
-    if logarithmic:
-        y_low, y_high = decades(y_low, y_high)
-        along = _scale(math.log10(y_low), math.log10(y_high), height - _BOTTOM, _TOP)
-        levels = [10.0**power for power in range(round(math.log10(y_low)), round(math.log10(y_high)) + 1)]
-    else:
-        y_low, y_high = min(0.0, y_low), max(0.0, y_high)
-        along, levels = _scale(y_low, y_high, height - _BOTTOM, _TOP), ticks(y_low, y_high, most=5)
-
-    def y_at(value: float) -> float:
-        return along(math.log10(value) if logarithmic else value)
-
+    levels, y_at = _vertical(lines, logarithmic=logarithmic, height=height)
     parts: list[Markup] = []
     for tick in levels:
         parts.append(_rule(_LEFT, width - _RIGHT, y_at(tick)))
@@ -66,11 +56,24 @@ def line_chart(
         x, y = _LEFT + place % 3 * (width - _LEFT) / 3, height + 18 * (place // 3) + 10
         parts.append(element("path", d=f"M{x:.1f} {y - 4:.1f}h16", fill="none", stroke_width=2, **stroke))
         parts.append(_text(f"{line.name} {f'({y_unit})' if y_unit else ''}".strip(), x=x + 22, y=y, anchor="start"))
-    label = ", ".join(each.name for each in lines)
     return element(
         "svg", *parts, viewBox=f"0 0 {width} {height + legend}", width=width, height=height + legend, role="img",
-        aria_label=label, xmlns="http://www.w3.org/2000/svg",
+        aria_label=", ".join(each.name for each in lines), xmlns="http://www.w3.org/2000/svg",
     )  # fmt: skip
+
+
+def _vertical(
+    lines: Sequence[SvgLine], *, logarithmic: bool, height: int
+) -> tuple[Sequence[float], Callable[[float], float]]:
+    """Return the values of the horizontal rules, and what places a value between top and bottom."""
+    low, high = _span([each.y for each in lines])
+    if not logarithmic:
+        low, high = min(0.0, low), max(0.0, high)
+        return ticks(low, high, most=5), _scale(low, high, height - _BOTTOM, _TOP)
+    low, high = decades(low, high)
+    along = _scale(math.log10(low), math.log10(high), height - _BOTTOM, _TOP)
+    powers = range(round(math.log10(low)), round(math.log10(high)) + 1)
+    return [10.0**power for power in powers], lambda value: along(math.log10(value))
 
 
 def decades(low: float, high: float) -> tuple[float, float]:

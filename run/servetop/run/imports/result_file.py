@@ -25,6 +25,8 @@ MAX_BYTES = 512 * 1024 * 1024
 """Largest file that is read as a whole, which takes about four times its size in memory."""
 MAX_LINE = 64 * 1024 * 1024
 """Longest line of a file of JSON lines, of which one is in memory at a time."""
+_STATISTICS = b"Serving Benchmark Result"
+"""The heading of what vLLM's and SGLang's benchmarks print, as in pages of GPUStack's performance lab."""
 _GZIP, _SQLITE = b"\x1f\x8b", b"SQLite format 3\x00"
 
 
@@ -179,6 +181,11 @@ def _documents(content: bytes) -> Sequence[Any]:
     except ValueError as error:
         if lines := _objects_of_lines(content):
             return lines
+        if _STATISTICS in content:
+            raise UsageError(
+                "it has the statistics that a benchmark prints, and no requests: import the file that "
+                "vllm bench serve --save-result --save-detailed or bench_serving --output-details writes"
+            ) from error
         raise UnknownResultError(
             f"it is not JSON, or cut off ({_where(error)}): give a whole file of results"
         ) from error
