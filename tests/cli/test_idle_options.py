@@ -47,7 +47,7 @@ COMMANDS_OWN = {
     "search": {"slo", "over", "low", "high", "budget", "precision", "prior", "no_prior", "resume"},
     "rerun": {"file", "anyway", "dry_run"},
     "run-pairs": {"files", "a", "b", "budget", "pairs", "metric", "margin", "into", "resume"},
-    "watch": {"servers", "all_addresses", "hold", "on_episode"},
+    "watch": {"servers", "all_addresses", "hold", "on_episode", "keep"},
     "ps": {"as_json"},
     "stop": {"run", "now", "timeout"},
     "attach": {"run", "theme", "against", "reduced_motion"},

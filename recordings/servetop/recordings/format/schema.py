@@ -7,17 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from servetop.recordings.format.merged_codec import ENGINE_SAMPLES, GPU_SAMPLES, REPLICA_SAMPLES, SERIES_SCRAPES
 from servetop.recordings.format.request_codec import ENDED, REQUESTS
 from servetop.recordings.format.row_codec import (
     COMMANDS,
-    ENGINE_SAMPLES,
-    GPU_SAMPLES,
     LOG_LINES,
     NOTES,
     REPLICA_CHANGES,
-    REPLICA_SAMPLES,
     REQUESTS_IN_FLIGHT,
-    SERIES_SCRAPES,
     SKIPPED_CELLS,
     STAGES,
     EventCodec,
@@ -29,7 +26,7 @@ APPLICATION_ID = 0x73767470
 """The bytes `svtp`, at offset 68 of the file."""
 FORMAT_MAJOR = 1
 """Files of a higher major version are rejected."""
-FORMAT_MINOR = 21
+FORMAT_MINOR = 22
 """Incremented for a new column or table; readers ignore unknown ones."""
 USER_VERSION = FORMAT_MAJOR * 1000 + FORMAT_MINOR
 """PRAGMA user_version, at offset 60 of the file."""
@@ -111,6 +108,7 @@ RUN_COLUMNS = {
     "random_tokens": "TEXT",
     "tick_seconds": "REAL",
     "predicted": "INTEGER",
+    "kept_from": "REAL",
 }
 """Columns of table `run`: the header and the end, in one row.
 
