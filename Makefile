@@ -62,8 +62,8 @@ check: .venv/.installed  ## check formatting, lint, types and import rules
 format: .venv/.installed  ## format the code and apply the fixes of ruff
 	$(BIN)/ruff format . && $(BIN)/ruff check --fix .
 
-integration: .venv/.installed  ## test the whole command with real vLLM, llama.cpp, Triton, podman and a browser (installs them once, 15 minutes)
-	bash tests/integration/install.sh && bash tests/integration/install_browser.sh
+integration: .venv/.installed  ## test the whole command with real vLLM, llama.cpp, Triton, podman, Prometheus and a browser (installs them once, 15 minutes)
+	bash tests/integration/install.sh && bash tests/integration/install_browser.sh && bash tests/integration/install_prometheus.sh
 	$(BIN)/python -m pytest -q -n 4 --dist worksteal -m integration tests/cli tests/tui tests/engines
 	$(BIN)/python -m pytest -q -rs --durations 12 -m integration tests/integration
 
