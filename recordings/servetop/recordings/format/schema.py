@@ -7,17 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from servetop.recordings.format.merged_codec import ENGINE_SAMPLES, GPU_SAMPLES, REPLICA_SAMPLES, SERIES_SCRAPES
 from servetop.recordings.format.request_codec import ENDED, REQUESTS
 from servetop.recordings.format.row_codec import (
     COMMANDS,
-    ENGINE_SAMPLES,
-    GPU_SAMPLES,
     LOG_LINES,
     NOTES,
     REPLICA_CHANGES,
-    REPLICA_SAMPLES,
     REQUESTS_IN_FLIGHT,
-    SERIES_SCRAPES,
     SKIPPED_CELLS,
     STAGES,
     EventCodec,
@@ -113,6 +110,7 @@ RUN_COLUMNS = {
     "tick_seconds": "REAL",
     "predicted": "INTEGER",
     "counted": "TEXT",
+    "kept_from": "REAL",
 }
 """Columns of table `run`: the header and the end, in one row.
 

@@ -30,6 +30,7 @@ from servetop.recordings.read.load_requests import Selection
 from servetop.recordings.read.open import OpenedFile, checkpoint_wal
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.write.connection import claim_path, connect_for_writing, copy_to_memory, write_batch
+from servetop.recordings.write.downsampling import FULL_SECONDS, Downsampling
 from servetop.recordings.write.open_file import OpenFile
 from servetop.recordings.write.tick_transaction import EncodedBatch, TickTransaction, encode_batch
 
@@ -56,6 +57,7 @@ class Recorder:
         self._dropped_ticks = self._dropped_requests = 0
         self._last_command = 0
         self._last_time = 0.0
+        self._downsampling: Downsampling | None = None
 
     @classmethod
     def create(cls, path: Path, header: RunHeader) -> Recorder:
@@ -146,6 +148,12 @@ class Recorder:
         self._requests += encoded.requests
         self._locate_file()
         self._add(encoded)
+        if self._downsampling is not None and self._failure is None:
+            self._downsampling.step(self._last_time)
+
+    def downsample(self, *, keep: float | None = None, full: float = FULL_SECONDS) -> None:
+        """From now on merge what is older than `full` seconds, and drop what is older than `keep`, step by step."""
+        self._downsampling = Downsampling(self._open(), checksum=self._checksum, keep=keep, full=full)
 
     def _locate_file(self) -> None:
         """Detect that the file was moved (writing continues there) or removed."""
