@@ -24,3 +24,4 @@ lock peers/site.txt --generate-hashes locks/peers/site.in
 lock peers/openai.txt --generate-hashes locks/peers/openai.in
 lock peers/aiperf.txt --generate-hashes locks/peers/aiperf.in
 lock peers/vllm-bench.txt --generate-hashes --constraint locks/engines/vllm.txt --no-emit-package numpy locks/peers/vllm-bench.in
+lock peers/guidellm.txt --generate-hashes "${without_torch[@]}" locks/peers/guidellm.in
