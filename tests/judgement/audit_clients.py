@@ -21,7 +21,9 @@ MARK = "<!-- make audit-clients -->"
 SECTION = (
     "## Clients compared\n\nErrors of the figures of each client, of TTFT also request by request (client − server), "
     f"by `make audit-clients`: {INPUT} prompt tokens and {OUTPUT} output tokens a request, simulated llama-2-7b on an "
-    "A100."
+    "A100. The result of SGLang has no times of sending, so its rates are unknown. guidellm has no times between the "
+    "first and the last token, so percentiles of its ITL are not those of the tokens. LLMPerf is published as source "
+    "only, and is not in the table."
 )
 SERVER = ("--model", "llama-2-7b", "--max-num-seqs", "64", "--served-model-name", "tiny-llama")
 COLUMNS: Mapping[str, str] = {

@@ -6,6 +6,7 @@ is published as source only, and the package of that name is another tool.
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.house.source_tree import TOP
-from tests.judgement.shared_prompts import write_prompts
+from tests.judgement.shared_prompts import write_conversations, write_prompts
 
 INPUT, OUTPUT = 128, 64
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "servetop-integration"
@@ -112,11 +113,61 @@ def guidellm(load: Load, folder: Path) -> tuple[Sequence[str], Path]:
     return words, result
 
 
+def sglang_bench(load: Load, folder: Path) -> tuple[Sequence[str], Path]:
+    home = _installed("install_sglang_bench.sh")
+    result = folder / "result.jsonl"
+    limit = ("--max-concurrency", str(load.concurrency)) if load.concurrency else ()
+    lengths: Sequence[str] = (
+        "--dataset-name", "random-ids", "--random-input-len", str(INPUT), "--random-output-len", str(OUTPUT),
+        "--random-range-ratio", "1",
+    )  # fmt: skip
+    if load.prompts:
+        file = write_conversations(folder / "prompts.jsonl", load.prompts, output_tokens=OUTPUT)
+        lengths = ("--dataset-name", "custom", "--dataset-path", str(file), "--sharegpt-output-len", str(OUTPUT))
+    words = (
+        str(home / "bin" / "python"), "-m", "sglang.benchmark.serving", "--backend", "vllm", "--base-url", "{url}",
+        "--model", "{model}", "--tokenizer", _tokenizer(), "--num-prompts", str(load.count), "--disable-tqdm",
+        "--request-rate", f"{load.rate:g}" if load.rate else "inf", *limit, *lengths,
+        "--output-file", str(result), "--output-details",
+    )  # fmt: skip
+    return words, result
+
+
+def inference_perf(load: Load, folder: Path) -> tuple[Sequence[str], Path]:
+    home = _installed("install_inference_perf.sh")
+    stage: Mapping[str, float | int | None] = {"rate": load.rate, "duration": round(load.count / (load.rate or 1.0))}
+    if load.concurrency:
+        stage = {"num_requests": load.count, "concurrency_level": load.concurrency}
+    data: Mapping[str, object] = {
+        "type": "random",
+        **{f"{side}_distribution": {"type": "fixed", "mean": size, "min": size, "max": size, "std_dev": 0,
+           "total_count": load.count} for side, size in (("input", INPUT), ("output", OUTPUT))},
+    }  # fmt: skip
+    if load.prompts:
+        file = write_conversations(folder / "prompts.json", load.prompts, output_tokens=OUTPUT)
+        data = {"type": "shareGPT", "path": str(file)}
+    config = folder / "config.yml"
+    config.write_text(json.dumps({
+        "load": {"type": "constant" if load.rate else "concurrent", "stages": [stage]},
+        "data": data, "api": {"type": "completion", "streaming": True},
+        "tokenizer": {"pretrained_model_name_or_path": _tokenizer()},
+        "report": {"request_lifecycle": {"per_request": True}},
+        "storage": {"local_storage": {"path": str(folder / "reports")}},
+    }), encoding="utf-8")  # fmt: skip
+    words = (
+        str(home / "bin" / "inference-perf"), "--config_file", str(config), "--server.type", "vllm",
+        "--server.model_name", "{model}", "--server.base_url", "{url}", "--server.ignore_eos", "true",
+    )  # fmt: skip
+    return words, folder / "reports" / "per_request_lifecycle_metrics.json"
+
+
 CLIENTS: Mapping[str, Words] = {
     "servetop": servetop,
     "vLLM bench": vllm_bench,
     "AIPerf": aiperf,
     "guidellm": guidellm,
+    "SGLang bench": sglang_bench,
+    "inference-perf": inference_perf,
 }
 """By name."""
 
