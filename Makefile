@@ -120,13 +120,13 @@ judge-search-vllm: .venv/.installed  ## repeat searches of a real vLLM on the CP
 	bash tests/integration/install_vllm.sh
 	$(BIN)/python -m tests.judgement.judge_search_vllm
 
-judge-reconcile: .venv/.installed  ## reconcile servetop, vLLM bench and AIPerf at one simulator, and write docs/how-to/reconcile.md (8 minutes; installs them once)
+judge-reconcile: .venv/.installed  ## reconcile servetop and other load generators at one simulator, and write docs/how-to/reconcile.md (15 minutes; installs them once)
 	$(BIN)/python -m tests.judgement.judge_reconcile --report docs/how-to/reconcile.md
 
 judge-wild: .venv/.installed  ## compare how other clients read tests/corpus, and write docs/reference/compatibility.md (3 minutes)
 	$(BIN)/python -m tests.corpus.peers --report docs/reference/compatibility.md
 
-audit-clients: .venv/.installed  ## audit servetop, vLLM bench and AIPerf with two loads, and write docs/how-to/audit.md (15 minutes, on an idle machine; installs them once)
+audit-clients: .venv/.installed  ## audit servetop and other load generators with two loads, and write docs/how-to/audit.md (25 minutes, on an idle machine; installs them once)
 	$(BIN)/python -m tests.judgement.audit_clients $(if $(CLIENT),--client $(CLIENT),--report docs/how-to/audit.md)
 
 bench: .venv/.installed  ## measure performance and write docs/performance.md
