@@ -113,7 +113,7 @@ def test_requests_of_superseded_attempts_and_cool_downs_are_left_out(
     requests = [make_request(number, float(number), stage=number // 4) for number in range(12)]
     recorder.commit(TickTransaction(requests=requests))
     excluded = ((1, float("-inf")), (2, 10.0))
-    recorder.close(END, selection=Selection(start=2.0, excluded=excluded))
+    recorder.close(END, counted=Selection(start=2.0, excluded=excluded).as_json())
     assert query(recorder.path, "SELECT id FROM counted_request ORDER BY id") == [(2,), (3,), (8,), (9,)]
 
 

@@ -43,7 +43,7 @@ def close_recording(recorder: Recorder, end: RunEnd, config: RunConfig) -> tuple
             end, summary = _judged(end, config, reader)
             run = load_run(reader)
             steady = steady_windows(run)
-            counted = whole_selection(run, CoolDowns.load(reader, run))
+            counted = whole_selection(run, CoolDowns.load(reader, run)).as_json()
             story = summary.story if summary is not None else None
             headline = (story or run_story(reader, end=end)[0]).headline
             if reader.header.config.search is not None:
@@ -51,7 +51,7 @@ def close_recording(recorder: Recorder, end: RunEnd, config: RunConfig) -> tuple
                 recorder.commit(TickTransaction(search_states=[state]))
     except RecordingError as error:
         end = decisive([end, RunEnd(at=end.at, exit_code=int(ExitCode.RUN_FAILED), reason=str(error))])
-    recorder.close(_with_missing_data(end, recorder), steady=steady, headline=headline, selection=counted)
+    recorder.close(_with_missing_data(end, recorder), steady=steady, headline=headline, counted=counted)
     end = _with_missing_data(end, recorder)  # the end itself may not have been written
     return replace(end, reason=redactor_of(config).sentence(end.reason)), None if recorder.unrecorded else summary
 

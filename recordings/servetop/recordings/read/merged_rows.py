@@ -30,7 +30,7 @@ _RISING = (
     ),
 )
 _SECONDS = frozenset(name for name in _RISING if not name.endswith("_total") or "_seconds_" in name)
-_FLOATS = np.dtype("<f8")
+_FLOATS = "<f8"
 
 
 class MergedRows:

@@ -26,7 +26,6 @@ from servetop.recordings.format.liveness import Writer
 from servetop.recordings.format.row_codec import COMMANDS
 from servetop.recordings.format.steady_codec import encode_windows
 from servetop.recordings.format.tick_checksum import checksum_in
-from servetop.recordings.read.load_requests import Selection
 from servetop.recordings.read.open import OpenedFile, checkpoint_wal
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.write.connection import claim_path, connect_for_writing, copy_to_memory, write_batch
@@ -222,11 +221,11 @@ class Recorder:
         *,
         steady: Mapping[int, SteadyWindow] | None = None,
         headline: str | None = None,
-        selection: Selection | None = None,
+        counted: str | None = None,
     ) -> None:
         """Write the end of the run, steady windows and verdict, and leave one plain file; further calls do nothing.
 
-        `selection` is that of the requests in the run's totals, for the views of the file.
+        `counted` says which requests the run's totals have, as `Selection.as_json` does, for the views of the file.
         Data that still cannot be written remain in memory for `reader`, and `unrecorded` counts them.
         """
         if self._connection is None:
@@ -235,7 +234,7 @@ class Recorder:
         reason = encodable(self._redactor.sentence(end.reason))
         windows = None if steady is None else encode_windows(steady)
         verdict = None if headline is None else encodable(self._redactor.sentence(headline))
-        row = (end.at, int(end.exit_code), reason, windows, verdict, None if selection is None else selection.as_json())
+        row = (end.at, int(end.exit_code), reason, windows, verdict, counted)
         last = EncodedBatch(statements=[(schema.FORGET_IN_FLIGHT, [()]), (_END, [row])])
         if self._failure is None:
             self._add(last)
