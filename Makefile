@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Python reads these before the tests can remove them: other modules, no assertions, other errors.
 unexport PYTHONHOME PYTHONPATH PYTHONOPTIMIZE PYTHONWARNINGS
 
-.PHONY: help demo audit-clients test test-hostile test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate judge judge-statements judge-rates judge-compare judge-cache judge-price judge-search judge-search-kills judge-search-curves judge-search-aiperf judge-search-vllm judge-reconcile judge-wild lock audit sbom bench bench-client bench-compare bench-memory bench-report bench-tui bench-watch sample picture options evidence schema site clean
+.PHONY: help demo audit-clients test test-hostile test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate judge judge-statements judge-rates judge-compare judge-cache judge-price judge-search judge-search-kills judge-search-curves judge-search-aiperf judge-search-vllm judge-reconcile judge-wild lock audit sbom bench bench-client bench-compare bench-memory bench-report bench-tui bench-watch bench-watch-days sample picture options evidence schema site clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -62,8 +62,8 @@ check: .venv/.installed  ## check formatting, lint, types and import rules
 format: .venv/.installed  ## format the code and apply the fixes of ruff
 	$(BIN)/ruff format . && $(BIN)/ruff check --fix .
 
-integration: .venv/.installed  ## test the whole command with real vLLM, llama.cpp, Triton, podman and a browser (installs them once, 15 minutes)
-	bash tests/integration/install.sh && bash tests/integration/install_browser.sh
+integration: .venv/.installed  ## test the whole command with real vLLM, llama.cpp, Triton, podman, Prometheus and a browser (installs them once, 15 minutes)
+	bash tests/integration/install.sh && bash tests/integration/install_browser.sh && bash tests/integration/install_prometheus.sh
 	$(BIN)/python -m pytest -q -n 4 --dist worksteal -m integration tests/cli tests/tui tests/engines
 	$(BIN)/python -m pytest -q -rs --durations 12 -m integration tests/integration
 
@@ -120,13 +120,13 @@ judge-search-vllm: .venv/.installed  ## repeat searches of a real vLLM on the CP
 	bash tests/integration/install_vllm.sh
 	$(BIN)/python -m tests.judgement.judge_search_vllm
 
-judge-reconcile: .venv/.installed  ## reconcile servetop, vLLM bench and AIPerf at one simulator, and write docs/how-to/reconcile.md (8 minutes; installs them once)
+judge-reconcile: .venv/.installed  ## reconcile servetop and other load generators at one simulator, and write docs/how-to/reconcile.md (15 minutes; installs them once)
 	$(BIN)/python -m tests.judgement.judge_reconcile --report docs/how-to/reconcile.md
 
 judge-wild: .venv/.installed  ## compare how other clients read tests/corpus, and write docs/reference/compatibility.md (3 minutes)
 	$(BIN)/python -m tests.corpus.peers --report docs/reference/compatibility.md
 
-audit-clients: .venv/.installed  ## audit servetop, vLLM bench and AIPerf with two loads, and write docs/how-to/audit.md (15 minutes, on an idle machine; installs them once)
+audit-clients: .venv/.installed  ## audit servetop and other load generators with two loads, and write docs/how-to/audit.md (25 minutes, on an idle machine; installs them once)
 	$(BIN)/python -m tests.judgement.audit_clients $(if $(CLIENT),--client $(CLIENT),--report docs/how-to/audit.md)
 
 bench: .venv/.installed  ## measure performance and write docs/performance.md
@@ -141,6 +141,9 @@ bench-compare: .venv/.installed  ## measure the comparison of two recordings of 
 
 bench-watch: .venv/.installed  ## measure CPU and memory of a watch of 50 servers (a minute)
 	PYTHONPATH=. $(BIN)/python bench/watch.py
+
+bench-watch-days: .venv/.installed  ## measure the recording of a watch of 24 hours in virtual time: size, memory, opening (10 minutes)
+	PYTHONPATH=. $(BIN)/python bench/watch_days.py
 
 bench-memory: .venv/.installed  ## measure the memory of reading a recording of 5,000,000 requests (20 minutes, 1 GB in the temporary folder)
 	$(BIN)/python bench/run.py --only memory.py

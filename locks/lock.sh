@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 uv="$1"
 lock() { # OUTPUT ARGUMENT…
     echo "servetop: locking $1"
-    "$uv" pip compile --quiet --upgrade --universal --python-version 3.11 --no-strip-extras --no-emit-index-url \
+    "$uv" pip compile --quiet --upgrade --universal --python-version "${python:-3.11}" --no-strip-extras --no-emit-index-url \
         --no-annotate --no-header "${@:2}" --output-file "locks/$1"
 }
 lock ci.txt --generate-hashes pyproject.toml --extra dev locks/build.in
@@ -24,3 +24,6 @@ lock peers/site.txt --generate-hashes locks/peers/site.in
 lock peers/openai.txt --generate-hashes locks/peers/openai.in
 lock peers/aiperf.txt --generate-hashes locks/peers/aiperf.in
 lock peers/vllm-bench.txt --generate-hashes --constraint locks/engines/vllm.txt --no-emit-package numpy locks/peers/vllm-bench.in
+lock peers/guidellm.txt --generate-hashes "${without_torch[@]}" locks/peers/guidellm.in
+python=3.12 lock peers/inference-perf.txt --generate-hashes locks/peers/inference-perf.in
+lock peers/sglang.txt --generate-hashes "${without_torch[@]}" locks/peers/sglang.in

@@ -33,7 +33,7 @@ ALWAYS = {
     "duration", "ramp", "num_warmups", "drain_timeout", "workers", "seed", "input_len", "endpoint", "extra_body",
     "header_env", "model_mix", "cancel_fraction", "timeout", "goodput", "metric_percentiles", "threshold", "price",
     "max_failures", "label", "record", "no_record", "headless", "detach", "as_json", "web", "config", "version",
-    "api_key_env", "metrics_url", "prometheus_port", "on_finish",
+    "api_key_env", "metrics_url", "prometheus_port", "otlp_endpoint", "on_finish",
 }  # fmt: skip
 """Options of a run that have an effect on every other choice, or exclude it by an error of their own."""
 CHECKED_WITH_THE_LOAD = {
@@ -47,7 +47,7 @@ COMMANDS_OWN = {
     "search": {"slo", "over", "low", "high", "budget", "precision", "prior", "no_prior", "resume"},
     "rerun": {"file", "anyway", "dry_run"},
     "run-pairs": {"files", "a", "b", "budget", "pairs", "metric", "margin", "into", "resume"},
-    "watch": {"servers", "all_addresses", "hold", "on_episode"},
+    "watch": {"servers", "all_addresses", "hold", "on_episode", "keep"},
     "ps": {"as_json"},
     "stop": {"run", "now", "timeout"},
     "attach": {"run", "theme", "against", "reduced_motion"},

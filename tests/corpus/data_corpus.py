@@ -10,8 +10,9 @@ from typing import Any
 
 from servetop.core.config import WorkloadConfig
 from servetop.core.errors import UsageError
-from servetop.workload.datasets.catalogue import TextDataset, texts_of, trace_of
+from servetop.workload.datasets.catalogue import texts_of, trace_of
 from servetop.workload.datasets.rows import DatasetRow, SkippedRows
+from servetop.workload.datasets.text_dataset import TextDataset
 from servetop.workload.datasets.traces import RequestTrace
 from servetop.workload.prompts.dataset_options import likely_names
 from servetop.workload.prompts.preview import preview

@@ -1,4 +1,4 @@
-"""An engine from a package of its own, exactly as docs/engines/writing-an-engine.md builds it."""
+"""Packages of their own: the engine of docs/engines/writing-an-engine.md, the rest of how-to/write-a-plug-in.md."""
 
 from __future__ import annotations
 
@@ -23,19 +23,27 @@ pytestmark = pytest.mark.integration
 
 HERE = Path(__file__).parent
 GUIDE = HERE.parents[1] / "docs" / "engines" / "writing-an-engine.md"
+PLUG_INS = HERE.parents[1] / "docs" / "how-to" / "write-a-plug-in.md"
 _FILE = re.compile(r"^`(?P<name>[\w.]+)`\n\n```\w+\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def _install(guide: Path, package: Path, site: Path, *, names: list[str]) -> None:
+    """Install the package of a guide into a folder, as pip does."""
+    files = {found["name"]: found["text"] for found in _FILE.finditer(guide.read_text())}
+    assert sorted(files) == names
+    for name, text in files.items():
+        (package / name).write_text(text)
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    subprocess.run([*pip, "--target", str(site), str(package)], check=True, env=MACHINE)
 
 
 @pytest.fixture(scope="session")
 def nimble(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The environment of a servetop beside which the guide's package is installed."""
     package, site = tmp_path_factory.mktemp("servetop-nimble"), tmp_path_factory.mktemp("site")
-    files = {found["name"]: found["text"] for found in _FILE.finditer(GUIDE.read_text())}
-    assert sorted(files) == ["pyproject.toml", "servetop_nimble.py", "test_nimble.py"]
-    for name, text in files.items():
-        (package / name).write_text(text)
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
-    subprocess.run([*pip, "--target", str(site), str(package)], check=True, env=MACHINE)
+    names = ["pyproject.toml", "servetop_nimble.py", "test_nimble.py"]
+    _install(GUIDE, package, site, names=names)
+    _install(PLUG_INS, tmp_path_factory.mktemp("servetop-acme"), site, names=["pyproject.toml", "servetop_acme.py"])
     commands = tmp_path_factory.mktemp("bin")
     shutil.copy(HERE / "plug_in" / "nimble-server", commands)
     return {
@@ -84,6 +92,20 @@ def test_its_own_words_for_a_failed_start_are_told(servetop: Servetop) -> None:
         "--engine", "nimble", "--model", "nowhere", "--headless", "--request-rate", "1", "--duration", "1"
     )
     assert failed.complaint == "Nimble did not start: Nimble found no weights at nowhere: check --model"
+
+
+def test_a_package_adds_a_dataset_two_formats_and_a_section(servetop: Servetop, tmp_path: Path) -> None:
+    recording, table, again, page = (tmp_path / name for name in ("a.servetop", "a.tsv", "b.servetop", "a.html"))
+    load = ("--request-rate", "20", "--num-prompts", "20", "--output-len", "4")
+    done = servetop("--dataset-name", "acme-questions", *load, "--record", str(recording), "--json")
+    assert done.code in RAN, done.err
+    assert done.summary["total_output_tokens"] == 10 * 4 + 10 * 60
+    assert servetop("export", str(recording), "--format", "acme", "-o", str(table)).code == 0
+    assert len(table.read_text().splitlines()) == 1 + 20
+    assert servetop("import", str(table), "-o", str(again)).code == 0
+    assert RecordingReader.open(again).request_count() == 20
+    assert servetop("report", str(recording), "-o", str(page)).code == 0
+    assert "ACME counts 20 requests of 20." in page.read_text()
 
 
 def _processes_of(weights: str) -> list[psutil.Process]:

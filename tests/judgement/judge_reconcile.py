@@ -1,4 +1,4 @@
-"""Reconciles servetop, vLLM bench and AIPerf at one simulator: `python -m tests.judgement.judge_reconcile`.
+"""Reconciles load generators at one simulator: `python -m tests.judgement.judge_reconcile`.
 
 Each sends the same prompts in two loads to a simulator that notes each request (servetop audit --record). Of each pair
 of clients the table has what each figure differs by, and how much of it is left unexplained, without and with the
@@ -20,7 +20,8 @@ from typing import Any
 
 from servetop.core.text.counted import counted
 from servetop.run.reconcile.tool_run import read_tool_run
-from tests.judgement.audit_clients import CLIENTS, INPUT, SERVER, LeftOutError, Load, loads
+from tests.judgement.audit_clients import SERVER
+from tests.judgement.client_commands import CLIENTS, INPUT, LeftOutError, Load, loads
 from tests.judgement.report_page import say, write_between_marks
 from tests.judgement.shared_prompts import shared_prompts
 

@@ -25,3 +25,14 @@ def write_prompts(path: Path, prompts: Sequence[str], *, output_tokens: int, key
     lines = (json.dumps({keys[0]: prompt, keys[1]: output_tokens}) for prompt in prompts)
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
+
+
+def write_conversations(path: Path, prompts: Sequence[str], *, output_tokens: int) -> Path:
+    """Write a conversation of ShareGPT for each prompt, whose answer is as many tokens of most tokenizers as given."""
+    answer = " ".join("a" * output_tokens)
+    lines = (
+        json.dumps({"conversations": [{"from": "human", "value": prompt}, {"from": "gpt", "value": answer}]})
+        for prompt in prompts
+    )
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from tests.judgement import audit_clients
-from tests.judgement.audit_clients import CLIENTS, COLUMNS, LeftOutError, audit, loads, row
+from tests.judgement.audit_clients import COLUMNS, audit, row
+from tests.judgement.client_commands import CLIENTS, OUTPUT, LeftOutError, loads
 
 ERRORS = {"arrival_rate": 0.5, "total_output_tokens": 0.0, "p99_ttft_ms": -1.234}
 REPORT: dict[str, Any] = {
@@ -29,7 +30,7 @@ def test_servetop_is_audited_with_both_loads() -> None:
     for load in loads(1.0):
         report = audit(CLIENTS["servetop"], load)
         tokens = next(each for each in report["figures"] if each["name"] == "total_output_tokens")
-        assert tokens["truth"] == tokens["client"] == load.count * audit_clients.OUTPUT
+        assert tokens["truth"] == tokens["client"] == load.count * OUTPUT
 
 
 def test_a_client_that_fails_is_left_out() -> None:

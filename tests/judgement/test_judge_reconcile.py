@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.judgement.audit_clients import LeftOutError
+from tests.judgement.client_commands import LeftOutError
 from tests.judgement.judge_reconcile import TITLES, Measured, conclusion, reconciled, rows_of, table
 
 RESULTS = Path(__file__).parents[1] / "corpus" / "results"

@@ -18,6 +18,7 @@ from servetop.core.events import EngineSample, RequestRecord, RequestStatus, Run
 from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.tick import ClientTick, Tick
 from servetop.recordings.format.schema import USER_VERSION
+from servetop.recordings.format.views import VIEWS
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.resume import resume_recording
@@ -133,7 +134,8 @@ def test_a_recording_that_is_being_written_cannot_be_resumed(tmp_path: Path) -> 
 
 
 def test_a_flag_missing_from_an_older_file_is_false(interrupted: Path) -> None:
-    older = ("ALTER TABLE request DROP COLUMN turn", "ALTER TABLE stage DROP COLUMN warmup")
+    views = [f"DROP VIEW {name}" for name in VIEWS]  # they name the columns
+    older = (*views, "ALTER TABLE request DROP COLUMN turn", "ALTER TABLE stage DROP COLUMN warmup")
     change(interrupted, *older, "PRAGMA user_version = 1000")
     recorder, start = resume_recording(interrupted)
     tick = Tick(client=ClientTick(index=start.first_tick))

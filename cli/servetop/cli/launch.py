@@ -57,9 +57,7 @@ def launch(config: RunConfig, output: Output, *, resume: Path | None = None) -> 
         raise UsageError("the dashboard needs a terminal: add --headless, or --detach")
     with _metrics_socket(options.exporter) as metrics, _recording_path(config, output) as new_path:
         path = resume or new_path
-        execution = Execution(
-            resume=resume is not None, throw_away=output.no_record, metrics=metrics, on_finish=options.on_finish
-        )
+        execution = _execution(options, output, resume=resume is not None, metrics=metrics)
         if options.detach:
             from servetop.cli.viewing.detached import start_detached
 
@@ -77,6 +75,16 @@ def launch(config: RunConfig, output: Output, *, resume: Path | None = None) -> 
         return run_with_dashboard(config, path, display=options.display, execution=execution)
 
 
+def _execution(options: OutputOptions, output: Output, *, resume: bool, metrics: socket.socket | None) -> Execution:
+    return Execution(
+        resume=resume,
+        throw_away=output.no_record,
+        metrics=metrics,
+        otlp=_otlp_endpoint(options.exporter),
+        on_finish=options.on_finish,
+    )
+
+
 @contextlib.contextmanager
 def _metrics_socket(options: ExporterOptions) -> Iterator[socket.socket | None]:
     """Take the port of the run's metrics and print their address; UsageError if that is impossible."""
@@ -88,6 +96,15 @@ def _metrics_socket(options: ExporterOptions) -> Iterator[socket.socket | None]:
     with listening_socket(options.prometheus_host, options.prometheus_port) as listening:
         console.message(f"the metrics of the run are at {metrics_url(listening)}")
         yield listening
+
+
+def _otlp_endpoint(options: ExporterOptions) -> str:
+    """Return where the run pushes its metrics; empty for nowhere. UsageError for an invalid address."""
+    if not options.otlp_endpoint:
+        return ""
+    from servetop.run.exporter.otlp.otlp_endpoint import metrics_endpoint
+
+    return metrics_endpoint(options.otlp_endpoint)
 
 
 def _check_watch(options: OutputOptions) -> None:

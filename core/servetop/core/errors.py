@@ -47,6 +47,10 @@ class NotARecordingError(RecordingError):
     """A file is not a recording, or may not be read."""
 
 
+class PlugInError(ServetopError):
+    """A plug-in of another package cannot be loaded, raised an error, or returned something else than it may."""
+
+
 class LoadError(ServetopError):
     """The load could not be generated: a sender died or was refused by the operating system."""
 

@@ -14,14 +14,14 @@ US_PER_S = 1e6
 NS_PER_S = 1e9
 GIB = 1 << 30
 
-_DURATION_SUFFIXES = {"ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+_DURATION_SUFFIXES = {"ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 SWEEP_HINT = "for several use servetop sweep (--example prints a file)"
 """What to do with several values where one is expected."""
 
 
 def parse_seconds(text: str) -> float:
-    """Parse `90`, `90s`, `1.5m`, `500ms` or `2h` into seconds; UsageError for anything else, and for ≤ 0."""
+    """Parse `90`, `90s`, `1.5m`, `500ms`, `2h` or `7d` into seconds; UsageError for anything else, and for ≤ 0."""
     stripped = text.strip()
     digits = stripped.rstrip("abcdefghijklmnopqrstuvwxyz")
     scale = _DURATION_SUFFIXES.get(stripped[len(digits) :] or "s")
@@ -30,7 +30,7 @@ def parse_seconds(text: str) -> float:
     except ValueError:
         seconds = math.nan
     if not (0 < seconds < math.inf):
-        raise UsageError(f"{text!r} is not a duration: use seconds, or a number with ms, s, m or h, as in 30s")
+        raise UsageError(f"{text!r} is not a duration: use seconds, or a number with ms, s, m, h or d, as in 30s")
     return seconds
 
 

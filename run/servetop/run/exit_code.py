@@ -19,6 +19,7 @@ from servetop.recordings.read.load_run import load_run
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.tick_transaction import TickTransaction
+from servetop.reports.summary.cooldown import CoolDowns, whole_selection
 from servetop.reports.summary.run_story import run_story
 from servetop.reports.summary.summary import run_summary
 from servetop.reports.summary.watch_checks import checked_watch
@@ -35,12 +36,14 @@ def close_recording(recorder: Recorder, end: RunEnd, config: RunConfig) -> tuple
     if config.watch is not None:
         return _close_watch(recorder, end, config), None
     steady: Mapping[int, SteadyWindow] | None = None
-    summary, headline = None, None
+    summary, headline, counted = None, None, None
     try:
         with contextlib.closing(recorder.reader()) as reader:
             _note_ideal_rates(recorder, reader, config, at=end.at)
             end, summary = _judged(end, config, reader)
-            steady = steady_windows(load_run(reader))
+            run = load_run(reader)
+            steady = steady_windows(run)
+            counted = whole_selection(run, CoolDowns.load(reader, run)).as_json()
             story = summary.story if summary is not None else None
             headline = (story or run_story(reader, end=end)[0]).headline
             if reader.header.config.search is not None:
@@ -48,7 +51,7 @@ def close_recording(recorder: Recorder, end: RunEnd, config: RunConfig) -> tuple
                 recorder.commit(TickTransaction(search_states=[state]))
     except RecordingError as error:
         end = decisive([end, RunEnd(at=end.at, exit_code=int(ExitCode.RUN_FAILED), reason=str(error))])
-    recorder.close(_with_missing_data(end, recorder), steady=steady, headline=headline)
+    recorder.close(_with_missing_data(end, recorder), steady=steady, headline=headline, counted=counted)
     end = _with_missing_data(end, recorder)  # the end itself may not have been written
     return replace(end, reason=redactor_of(config).sentence(end.reason)), None if recorder.unrecorded else summary
 

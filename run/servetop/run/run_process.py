@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from servetop.core.events import RunEnd
     from servetop.recordings.write.recorder import Recorder
     from servetop.recordings.write.resume import RunStart
-    from servetop.run.exporter.metrics_server import MetricsServer
+    from servetop.run.exporter.serve_metrics import MetricsFollower
     from servetop.run.loop.run_loop import RunLoop
     from servetop.run.manifest.manifest_recorder import ManifestRecorder
     from servetop.run.process.run_registry import Registration
@@ -131,7 +131,7 @@ async def _run_loop(
     registration = _register(config, recording, loop)
     context.at_end.callback(registration.end)
     manifest = ManifestRecorder(config, recorder, engine=loop.first_launched, command_line=context.command_line)
-    metrics = _metrics_server(config, recording, start, loop=loop, context=context)
+    metrics = _metrics_followers(config, recording, start, loop=loop, context=context)
     return recorder, await _run_with_observers(loop, context, registration, manifest, metrics=metrics)
 
 
@@ -180,17 +180,17 @@ def _open_recording(
     return Recorder.create(recording, header), RunStart(anchor=anchor)
 
 
-def _metrics_server(
+def _metrics_followers(
     config: RunConfig, recording: Path, start: RunStart, *, loop: RunLoop | WatchLoop, context: RunContext
-) -> MetricsServer | None:
-    """Return the server of the run's metrics; None if none was asked for."""
-    listening = context.execution.metrics
-    if listening is None:
-        return None
-    from servetop.run.exporter.serve_metrics import serve_metrics
+) -> list[MetricsFollower]:
+    """Return what serves and pushes the run's metrics; empty if neither was asked for."""
+    execution = context.execution
+    if execution.metrics is None and not execution.otlp:
+        return []
+    from servetop.run.exporter.serve_metrics import metrics_followers
 
-    return serve_metrics(
-        config, listening, recording=recording, anchor=start.anchor, ticks=loop.ticks, phase=lambda: loop.phase
+    return metrics_followers(
+        config, execution, recording=recording, anchor=start.anchor, ticks=loop.ticks, phase=lambda: loop.phase
     )
 
 
@@ -223,14 +223,14 @@ async def _run_with_observers(
     registration: Registration,
     manifest: ManifestRecorder,
     *,
-    metrics: MetricsServer | None,
+    metrics: Sequence[MetricsFollower],
 ) -> RunEnd:
     """Run the loop, with signals, owner, registry, manifest, metrics and observer active."""
     context.signals.apply_to(loop.stop_requests)
     if context.owner is not None:
         context.owner.watch(loop.stop_requests)
     tasks = [asyncio.ensure_future(_update_registration(loop, registration, owner=context.owner))]
-    others = (manifest, metrics, context.observer)
+    others = (manifest, *metrics, context.observer)
     tasks += [asyncio.ensure_future(each.follow()) for each in others if each is not None]
     try:
         end = await loop.run()

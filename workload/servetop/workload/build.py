@@ -128,9 +128,9 @@ def _source(
 
 
 def _has_texts(workload: WorkloadConfig) -> bool:
-    from servetop.workload.datasets.catalogue import TEXTS
+    from servetop.workload.datasets.catalogue import has_texts
 
-    return workload.dataset in TEXTS
+    return has_texts(workload.dataset)
 
 
 def shared_prefix(workload: WorkloadConfig) -> tuple[int, int]:

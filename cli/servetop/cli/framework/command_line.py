@@ -63,7 +63,7 @@ class _Option(click.Option):
     """An option in a panel of the help page."""
 
     def __init__(self, option: Declared, form: Option) -> None:
-        complete = form.complete or (_choosing(form.choices) if form.choices else None)
+        complete = form.complete or (_choosing(form) if form.choices else None)
         super().__init__(
             [option.name, *form.names.split()],
             help=help_of(option),
@@ -75,6 +75,13 @@ class _Option(click.Option):
             shell_complete=complete and _completing(complete),
         )
         self.panel = form.panel
+        self._added = form.added
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Its names and help, with the values that plug-ins add."""
+        record = super().get_help_record(ctx)
+        added = () if record is None else self._added()
+        return (record[0], f"{record[1]} Of plug-ins: {', '.join(added)}.") if record is not None and added else record
 
 
 class _Argument(click.Argument):
@@ -138,8 +145,8 @@ def _shown_default(option: Declared) -> str:
     return f"{default:g}" if isinstance(default, float | int) else default if isinstance(default, str) else ""
 
 
-def _choosing(choices: tuple[str, ...]) -> Callable[[str], list[str]]:
+def _choosing(form: Option) -> Callable[[str], list[str]]:
     def complete(incomplete: str) -> list[str]:
-        return [choice for choice in choices if choice.startswith(incomplete)]
+        return [choice for choice in (*form.choices, *form.added()) if choice.startswith(incomplete)]
 
     return complete

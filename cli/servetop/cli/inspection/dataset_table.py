@@ -18,7 +18,7 @@ from servetop.core.text import formats
 from servetop.core.text.counted import counted
 from servetop.reports.tables import cell, light_table, titled
 from servetop.run import console
-from servetop.workload.datasets.catalogue import DATASETS
+from servetop.workload.datasets.catalogue import DATASETS, has_texts
 from servetop.workload.datasets.rows import DatasetRow
 from servetop.workload.prompts.dataset_options import likely_names
 from servetop.workload.prompts.preview import MOST_COMPARED, DatasetPreview, preview
@@ -44,7 +44,7 @@ def print_dataset(options: DatasetOptions) -> int:
 def _workload(options: DatasetOptions) -> tuple[WorkloadConfig, tuple[str, ...]]:
     """Return the workload of the file, and the other datasets that it may be."""
     path, name = options.path, options.dataset_name
-    if path in DATASETS and not name and not Path(path).exists():
+    if not name and not Path(path).exists() and (path in DATASETS or has_texts(path)):
         return WorkloadConfig(dataset=path, dataset_column=options.dataset_column), ()
     names = (name,) if name else likely_names(Path(path).expanduser())
     return WorkloadConfig(dataset=names[0], dataset_path=path, dataset_column=options.dataset_column), names[1:]

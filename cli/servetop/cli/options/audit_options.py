@@ -22,7 +22,14 @@ class AuditOptions:
     ] = None
     format: Annotated[
         str | None,
-        Option("--format", "Format of the result.", unit="FORMAT", default="by its content", choices=IMPORT_FORMATS),
+        Option(
+            "--format",
+            f"Format of the result: {', '.join(IMPORT_FORMATS)}.",
+            unit="FORMAT",
+            default="by its content",
+            choices=IMPORT_FORMATS,
+            of_plug_ins="servetop.importers",
+        ),
     ] = None
     record: Annotated[
         Path | None,

@@ -35,9 +35,9 @@ def configs(incomplete: str) -> list[str]:
 
 def datasets(incomplete: str) -> list[str]:
     """Datasets for --dataset-name."""
-    from servetop.workload.datasets.catalogue import DATASETS
+    from servetop.workload.datasets.catalogue import DATASETS, added_datasets
 
-    return starting_with(incomplete, DATASETS)
+    return starting_with(incomplete, (*DATASETS, *added_datasets()))
 
 
 def models(incomplete: str) -> list[str]:

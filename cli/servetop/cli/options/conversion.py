@@ -55,8 +55,8 @@ def _single(option: Declared, text: str) -> Any:
 
 
 def _fits(form: Option, value: Any) -> bool:
-    if form.choices:
-        return value in (*form.choices, "")  # empty stands for the default, as in the configuration
+    if form.choices:  # an empty value stands for the default, as in the configuration
+        return value in (*form.choices, "") or value in form.added()
     return (form.minimum is None or value >= form.minimum) and (form.maximum is None or value <= form.maximum)
 
 
@@ -64,7 +64,7 @@ def _expected(option: Declared) -> str:
     form = option.form
     assert isinstance(form, Option)
     if form.choices:
-        expected = listed(form.choices)
+        expected = listed((*form.choices, *form.added()))
     else:
         expected = "a whole number" if option.kind is int else "a number"
         bounds = bounds_of(form)

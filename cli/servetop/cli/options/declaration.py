@@ -57,6 +57,8 @@ class Option:
     maximum: float | None = None
     choices: tuple[str, ...] = ()
     """The only values, if there are few."""
+    of_plug_ins: str = ""
+    """Entry-point group whose names are values too; read for help, completion, and a value not in `choices`."""
     repeat: bool = False
     """May be given several times; implied by a tuple without `parse`."""
     parse: Callable[[Any], object] | None = None
@@ -66,6 +68,14 @@ class Option:
     """Whether a file may set it."""
     brief: str = ""
     """A few words for `-h` of a command with many options; empty: `-h` leaves it out there."""
+
+    def added(self) -> tuple[str, ...]:
+        """Return the values that installed plug-ins add."""
+        if not self.of_plug_ins:
+            return ()
+        from servetop.core.system.plug_ins import plug_ins  # not for every start
+
+        return tuple(each for each in plug_ins(self.of_plug_ins, "") if each not in self.choices)
 
     @property
     def flags(self) -> tuple[str, ...]:

@@ -130,6 +130,14 @@ class ExporterOptions:
             unit="ADDRESS",
         ),
     ] = "127.0.0.1"
+    otlp_endpoint: Annotated[
+        str,
+        output_option(
+            "--otlp-endpoint",
+            "Push the metrics of the run to this OpenTelemetry collector by OTLP over HTTP (JSON), every 5 s.",
+            unit="URL",
+        ),
+    ] = ""
 
 
 @options_class

@@ -63,6 +63,7 @@ class DataOptions:
             "csv, parquet, hf, azure-conv, azure-code, trace, azure, burstgpt, vidur, plain, mooncake, timed_trace.",
             unit="NAME",
             complete=completions.datasets,
+            of_plug_ins="servetop.datasets",
         ),
     ] = "random"
     dataset_path: Annotated[str, data_option("--dataset-path", "File or folder of the dataset.", unit="PATH")] = ""

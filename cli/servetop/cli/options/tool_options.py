@@ -39,6 +39,7 @@ class DatasetOptions:
             unit="NAME",
             default="by its content",
             complete=completions.datasets,
+            of_plug_ins="servetop.datasets",
         ),
     ] = ""
     dataset_column: Annotated[
@@ -99,9 +100,9 @@ class ReportOptions:
         str | None,
         Option(
             "--format",
-            "html: a page that works offline; md: Markdown, as for a ticket or a pull request.",
+            "html: a page that works offline; md: Markdown, as for a ticket or a pull request; svg: one picture.",
             default="by the suffix of --output, else html",
-            choices=("html", "md"),
+            choices=("html", "md", "svg"),
         ),
     ] = None
     price: Annotated[tuple[str, ...], PRICE] = ()
@@ -143,7 +144,13 @@ class ExportOptions:
     file: Annotated[str, RECORDING] = "latest"
     format: Annotated[
         str,
-        Option("--format", "Format to write.", unit="FORMAT", choices=EXPORT_FORMATS),
+        Option(
+            "--format",
+            f"Format to write: {', '.join(EXPORT_FORMATS)}.",
+            unit="FORMAT",
+            choices=EXPORT_FORMATS,
+            of_plug_ins="servetop.exporters",
+        ),
     ] = "csv"
     table: Annotated[
         str | None,
@@ -172,7 +179,14 @@ class ImportOptions:
     files: Annotated[tuple[str, ...], Argument("FILE...", "Results of other load generators; a recording each run.")]
     format: Annotated[
         str | None,
-        Option("--format", "Format of the files.", unit="FORMAT", default="by their content", choices=IMPORT_FORMATS),
+        Option(
+            "--format",
+            f"Format of the files: {', '.join(IMPORT_FORMATS)}.",
+            unit="FORMAT",
+            default="by their content",
+            choices=IMPORT_FORMATS,
+            of_plug_ins="servetop.importers",
+        ),
     ] = None
     output: Annotated[
         Path | None,

@@ -81,6 +81,16 @@ class WatchOptions:
             unit="CMD",
         ),
     ] = ""
+    keep: Annotated[
+        float | None,
+        watch_option(
+            "--keep",
+            "Drop from the recording what is older than this: seconds, or 12h, 7d.",
+            unit="TIME",
+            default="everything is kept",
+            parse=parse_seconds,
+        ),
+    ] = None
     engine: ServerEngine = None
     model: Annotated[
         str | None,

@@ -12,13 +12,14 @@ from servetop.core.errors import ExitCode, ServetopError, UsageError, system_rea
 from servetop.core.text.counted import counted
 from servetop.recordings.library.catalog import resolve
 from servetop.recordings.read.reader import RecordingReader
-from servetop.reports.export.export_formats import FORMATS, ExportedFile, ExportedPart, ExportFormat
+from servetop.reports.export.export_formats import ExportedFile, ExportedPart, ExportFormat
+from servetop.reports.plug_ins.exporters import export_format
 from servetop.run import console
 
 
 def run_export(options: ExportOptions) -> int:
     """Write a recording, and print where it is unless that is standard output; OK, whatever its contents."""
-    form = FORMATS[options.format]
+    form = export_format(options.format)
     _refuse_idle(options, form)
     target = options.output
     if target is None and form.binary:

@@ -1,4 +1,4 @@
-"""`servetop report`: writes a recording, or the comparison of two, as one HTML file or as Markdown."""
+"""`servetop report`: writes a recording, or the comparison of two, as HTML or Markdown, or a recording as a picture."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ from servetop.reports.page.comparison_html import comparison_html
 from servetop.reports.page.comparison_page import comparison_page
 from servetop.reports.page.watch_markdown import watch_report_lines
 from servetop.run import console
-from servetop.run.search.result_page import recording_html, search_texts
+from servetop.run.search.result_page import recording_html, recording_picture, search_texts
 
-HTML, MARKDOWN = "html", "md"
-_SUFFIXES = {".html": HTML, ".htm": HTML, ".md": MARKDOWN, ".markdown": MARKDOWN, "": HTML}
+HTML, MARKDOWN, PICTURE = "html", "md", "svg"
+_SUFFIXES = {".html": HTML, ".htm": HTML, ".md": MARKDOWN, ".markdown": MARKDOWN, ".svg": PICTURE, "": HTML}
 """Formats by the suffix of a file."""
+_NAMES = {MARKDOWN: "Markdown", PICTURE: "picture"}
+"""Formats of one recording that show no costs."""
 
 
 def run_report(options: ReportOptions) -> int:
@@ -38,8 +40,12 @@ def run_report(options: ReportOptions) -> int:
     sources = [_source(name) for name in names]
     if len(names) == 1 and options.anyway:
         raise UsageError("--anyway is for two recordings: name another one, or leave it out")
-    if len(names) == 1 and kind == MARKDOWN and options.price:
-        raise UsageError("--price has no effect on the Markdown of one recording: leave it out, or give --format html")
+    if len(names) == 1 and kind in _NAMES and options.price:
+        raise UsageError(
+            f"--price has no effect on the {_NAMES[kind]} of one recording: leave it out, or give --format html"
+        )
+    if len(names) == 2 and kind == PICTURE:
+        raise UsageError("a picture shows one recording: name one, or give --format html")
     target = options.output or Path(f"{'-vs-'.join(each.stem for each in sources)}.{kind}")
     text = _recording_text(names[0], options, kind) if len(names) == 1 else _pair_text(options, kind)
     write_whole(target, [text])
@@ -63,7 +69,9 @@ def _format(options: ReportOptions) -> str:
     refuse_target(target, instead="the name of an HTML file, as in -o report.html")
     named = _SUFFIXES.get(target.suffix.lower())
     if options.format is None and named is None:
-        raise UsageError(f"--output {target}: no format has the suffix {target.suffix}: use .html or .md, or --format")
+        raise UsageError(
+            f"--output {target}: no format has the suffix {target.suffix}: use .html, .md or .svg, or --format"
+        )
     if options.format is not None and target.suffix and named not in (None, options.format):
         raise UsageError(f"--format {options.format} and --output {target} exclude each other: leave out --format")
     return options.format or named or HTML
@@ -71,7 +79,9 @@ def _format(options: ReportOptions) -> str:
 
 def _recording_text(name: str, options: ReportOptions, kind: str) -> str:
     if kind == HTML:
-        return recording_html(name, prices=options.price)
+        return recording_html(name, prices=options.price, on_trouble=console.message)
+    if kind == PICTURE:
+        return recording_picture(name)
     with contextlib.closing(RecordingReader.open(resolve(name))) as reader:
         if reader.header.config.watch is not None:
             return _lines_text(watch_report_lines(reader))

@@ -59,6 +59,7 @@ def watch_config(line: CommandLine[WatchOptions]) -> RunConfig:
         file=None if file is None else str(file.absolute()),
         all_addresses=options.all_addresses,
         on_episode=options.on_episode,
+        keep=options.keep,
     )
     engine = dataclasses.replace(config.engine, more_urls=tuple(each.url for each in addresses[1:]))
     return dataclasses.replace(

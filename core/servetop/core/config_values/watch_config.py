@@ -23,3 +23,5 @@ class WatchConfig:
     """Whether each address of a server's name is a server, resolved again from time to time."""
     on_episode: str = ""
     """The command that is run when an overload or an outage of a server begins, and when it ends; empty for none."""
+    keep: float | None = field(default=None, metadata={"unit": "s"})
+    """Age in seconds from which on data are dropped from the recording; None keeps everything."""

@@ -49,3 +49,13 @@ def unpack_numbers(packed: bytes, *, count: int) -> bytes | None:
     except zlib.error:
         return None
     return numbers if len(numbers) == count * _BYTES else None
+
+
+def unpack_all(packed: bytes) -> bytes | None:
+    """Return the little-endian float64 values of at most MAX_SERIES series; None if the bytes are damaged."""
+    reader = zlib.decompressobj()
+    try:
+        numbers = reader.decompress(packed, MAX_SERIES * _BYTES + 1)
+    except zlib.error:
+        return None
+    return numbers if len(numbers) <= MAX_SERIES * _BYTES and len(numbers) % _BYTES == 0 else None

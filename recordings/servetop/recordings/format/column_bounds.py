@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from servetop.recordings.format.merged_codec import MERGED
 from servetop.recordings.format.reader_limits import MAX_CHUNK_BYTES
 from servetop.recordings.format.request_codec import ENDED, REQUESTS
 from servetop.recordings.format.row_codec import Column
 
 MAX_RUN_SECONDS = 10_000_000
 """About four months; a later time is treated as damage."""
+MOST_MERGED = 64
+"""Rows that one row may stand for; a watch merges those of 10 s."""
 _MAX_NUMBER = 1.7e308
 """Limit of all other columns; implausible server metrics are valid here, and checked where they are used."""
 _MAX_COUNT = (1 << 63) - 1
@@ -67,6 +70,8 @@ def _condition(name: str, sql_type: str) -> str:
         return f"{kind_and_size} AND ({_CHUNKS[name]})"
     if sql_type not in ("REAL", "INTEGER") or name == "seq":
         return ""
+    if name == MERGED:
+        return f"ifnull({name}, 1) BETWEEN 1 AND {MOST_MERGED}"
     if name in _MAY_BE_INFINITE:
         return f"ifnull({name}, 0) >= 0 AND typeof({name}) IN ('real', 'null')"
     largest = MAX_RUN_SECONDS if name in _TIMES else 4 * MAX_RUN_SECONDS if name == "number" else _MAX_NUMBER

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Generic, Protocol, TypeVar
 
-from servetop.core.events import Command, EngineSample, GpuSample, LogLine, Note, ReplicaSample, StageChange
+from servetop.core.events import Command, LogLine, Note, StageChange
 from servetop.core.interfaces.replica_change import ReplicaChange
 from servetop.core.interfaces.request_in_flight import RequestInFlight
-from servetop.core.interfaces.series_scrape import SeriesScrape
 from servetop.core.interfaces.skipped_cell import SkippedCell
 from servetop.core.text.encodable import encodable
 
@@ -142,7 +141,7 @@ class FlatCodec(Generic[_Event]):
     """Codec of an event type whose fields are all numbers and strings."""
 
     def __init__(self, kind: type[_Event], *, renamed: Mapping[str, str] | None = None) -> None:
-        self.columns = columns_of(kind, renamed=renamed)
+        self.columns: tuple[Column, ...] = columns_of(kind, renamed=renamed)
         self._read = EventReader(kind, self.columns)
 
     def encode(self, event: _Event) -> tuple[Any, ...]:
@@ -154,12 +153,8 @@ class FlatCodec(Generic[_Event]):
         return [self._read(row) for row in rows]
 
 
-ENGINE_SAMPLES = FlatCodec(EngineSample)
-REPLICA_SAMPLES = FlatCodec(ReplicaSample)
 REPLICA_CHANGES = FlatCodec(ReplicaChange)
-SERIES_SCRAPES = FlatCodec(SeriesScrape)
 REQUESTS_IN_FLIGHT = FlatCodec(RequestInFlight)
-GPU_SAMPLES = FlatCodec(GpuSample, renamed={"index": "device"})
 STAGES = FlatCodec(StageChange, renamed={"index": "number"})
 SKIPPED_CELLS = FlatCodec(SkippedCell)
 COMMANDS = FlatCodec(Command, renamed={"id": "seq", "applied_at": "obeyed_at"})

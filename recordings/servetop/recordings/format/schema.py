@@ -1,4 +1,4 @@
-"""Schema of the file, format 1: tables, indexes and signature (docs/reference/recording-format.md)."""
+"""Schema of the file, format 1: tables, indexes, views and signature (docs/reference/recording-format.md)."""
 
 from __future__ import annotations
 
@@ -7,29 +7,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from servetop.recordings.format.merged_codec import ENGINE_SAMPLES, GPU_SAMPLES, REPLICA_SAMPLES, SERIES_SCRAPES
 from servetop.recordings.format.request_codec import ENDED, REQUESTS
 from servetop.recordings.format.row_codec import (
     COMMANDS,
-    ENGINE_SAMPLES,
-    GPU_SAMPLES,
     LOG_LINES,
     NOTES,
     REPLICA_CHANGES,
-    REPLICA_SAMPLES,
     REQUESTS_IN_FLIGHT,
-    SERIES_SCRAPES,
     SKIPPED_CELLS,
     STAGES,
     EventCodec,
 )
 from servetop.recordings.format.search_codec import SEARCH_STATES
 from servetop.recordings.format.tick_codec import TICKS
+from servetop.recordings.format.views import add_views
 
 APPLICATION_ID = 0x73767470
 """The bytes `svtp`, at offset 68 of the file."""
 FORMAT_MAJOR = 1
 """Files of a higher major version are rejected."""
-FORMAT_MINOR = 21
+FORMAT_MINOR = 22
 """Incremented for a new column or table; readers ignore unknown ones."""
 USER_VERSION = FORMAT_MAJOR * 1000 + FORMAT_MINOR
 """PRAGMA user_version, at offset 60 of the file."""
@@ -111,10 +109,12 @@ RUN_COLUMNS = {
     "random_tokens": "TEXT",
     "tick_seconds": "REAL",
     "predicted": "INTEGER",
+    "counted": "TEXT",
+    "kept_from": "REAL",
 }
 """Columns of table `run`: the header and the end, in one row.
 
-`config` to `engine`, `writer`, `steady` and `manifest` are JSON.
+`config` to `engine`, `writer`, `steady`, `manifest` and `counted` are JSON.
 """
 
 TICK_TOTALS = ("number", "ok", "errors", "timeouts", "cancelled", "truncated", "output_tokens")
@@ -141,6 +141,7 @@ def add_missing_columns(connection: sqlite3.Connection) -> None:
             if column.name not in {*existing, "seq"}:
                 default = " DEFAULT 0" if column.required else ""
                 connection.execute(f"ALTER TABLE {table.name} ADD COLUMN {column.name} {column.sql_type}{default}")
+    add_views(connection)
     connection.execute(f"PRAGMA user_version = {max(USER_VERSION, _version_of(connection))}")
 
 
@@ -162,3 +163,4 @@ def create_tables(connection: sqlite3.Connection) -> None:
         connection.execute(table.create)
     for statement in INDEXES:
         connection.execute(statement)
+    add_views(connection)

@@ -1,10 +1,12 @@
-"""Detects schema objects other than plain tables and indexes: a view or trigger could run forever."""
+"""Detects schema objects other than plain tables, plain indexes and servetop's views: others could run forever."""
 
 from __future__ import annotations
 
 import re
 import sqlite3
 from collections.abc import Iterable
+
+from servetop.recordings.format.views import VIEWS
 
 _COLUMN = r'"?\w+"?(?: (?:INTEGER|REAL|TEXT|BLOB|NUMERIC))?(?: PRIMARY KEY)?(?: NOT NULL)?(?: DEFAULT -?[\d.]+)?'
 _TABLE = re.compile(rf'CREATE TABLE "?(\w+)"? ?\(\s*{_COLUMN}(?:,\s*{_COLUMN})*\s*\)')
@@ -16,7 +18,7 @@ _MAX_SQL_CHARS = 100_000
 
 
 def unexpected_object(rows: Iterable[tuple[object, ...]]) -> str | None:
-    """Describe the first object that is neither a plain table nor a plain index; None if there is none.
+    """Describe the first object that is neither a plain table or index nor a view of servetop; None if there is none.
 
     `rows` are (type, name, sql) of sqlite_master. Unknown plain tables are allowed: a newer minor version may add them.
     """
@@ -38,6 +40,8 @@ def schema_rows(connection: sqlite3.Connection) -> list[tuple[object, ...]]:
 def _is_plain(kind: str, name: str, sql: object) -> bool:
     if not isinstance(sql, str) or len(sql) > _MAX_SQL_CHARS:
         return False
+    if kind == "view":
+        return VIEWS.get(name) == sql
     if kind == "table":
         table = _TABLE.fullmatch(sql)
         return table is not None and table[1] == name

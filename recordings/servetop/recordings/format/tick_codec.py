@@ -13,6 +13,7 @@ from servetop.core.arrays import np
 from servetop.core.events import EngineSample, GpuSample
 from servetop.core.histogram import EMPTY, MAX_BUCKET, LogHistogram
 from servetop.core.tick import COUNTERS, HISTOGRAMS, OPTIONAL_COUNTERS, ClientTick, LoadGauges, Tick
+from servetop.recordings.format.merged_codec import MERGED_COLUMN, PEAK_COLUMNS
 from servetop.recordings.format.row_codec import Column, EventReader, RowValues, column_of, columns_of, encoded
 from servetop.recordings.format.tick_checksum import CHECKSUM, TickChecksum
 
@@ -106,7 +107,8 @@ _read_engine = EventReader(EngineSample, ENGINE)
 _NO_ENGINE = (None,) * len(ENGINE)
 
 
-_COVERED = (NUMBER, *GAUGES, *COUNTS, *ENGINE, GPUS, *DISTRIBUTIONS)
+_COVERED = (NUMBER, MERGED_COLUMN, *GAUGES, *COUNTS, *ENGINE, *PEAK_COLUMNS, GPUS, *DISTRIBUTIONS)
+_NO_PEAKS = (None,) * len(PEAK_COLUMNS)
 
 
 class TickCodec:
@@ -125,9 +127,11 @@ class TickCodec:
     def _values(event: Tick) -> tuple[Any, ...]:
         return (
             event.client.index,
+            None,
             *encoded(event.client.gauges, GAUGES),
             *encoded(event.client, COUNTS),
             *(_NO_ENGINE if event.engine is None else encoded(event.engine, ENGINE)),
+            *_NO_PEAKS,
             pack_gpus(event.gpus),
             *(pack_histogram(getattr(event.client, name)) for name in HISTOGRAMS),
         )

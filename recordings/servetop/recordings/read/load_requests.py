@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import orjson
 
 from servetop.analysis.columns.request_columns import (
     PER_REQUEST,
@@ -93,6 +95,11 @@ class Selection:
         exclusions = ["NOT (stage = ? AND due >= ?)"] * len(self.excluded)
         parameters = (*active.values(), *(value for pair in self.excluded for value in pair))
         return " AND ".join([*active, *exclusions]), parameters
+
+    def as_json(self) -> str:
+        """Return start and exclusions as `run.counted` has them; a stage without a start is excluded as a whole."""
+        without = [[stage, start if math.isfinite(start) else None] for stage, start in self.excluded]
+        return orjson.dumps({"since": self.start, "without": without}).decode()
 
     def selects(self, request: RequestRecord) -> bool:
         """Whether the SQL condition holds for a request."""

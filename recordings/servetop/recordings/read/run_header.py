@@ -16,6 +16,7 @@ from servetop.recordings.format import schema
 from servetop.recordings.format.column_bounds import MAX_RUN_SECONDS
 from servetop.recordings.format.header import decode_header
 from servetop.recordings.format.liveness import MAX_PID
+from servetop.recordings.format.merged_codec import MERGED_SECONDS
 from servetop.recordings.read.table_reader import TableReader
 
 
@@ -30,7 +31,7 @@ def read_run_row(tables: TableReader, path: Path) -> dict[str, Any]:
     problem = header_problem(row)
     if problem is not None:
         raise RecordingError(f"{path} is damaged: its header is invalid ({problem})")
-    if row["tick_seconds"] not in (None, TICK_SECONDS):
+    if row["tick_seconds"] not in (None, TICK_SECONDS, MERGED_SECONDS):
         raise RecordingError(
             f"{path} has ticks of {row['tick_seconds']:g} s, and this version of servetop reads ticks of"
             f" {TICK_SECONDS:g} s: open it with the version that wrote it"
@@ -67,6 +68,8 @@ def header_problem(row: Mapping[str, Any]) -> str | None:
             return f"{name} is {value!r:.40}"
     if not 0 <= row["wall_epoch_s"] <= _MAX_UNIX_TIME or abs(row["origin_ns"]) > _MAX_NS:
         return f"its start is {row['wall_epoch_s']!r:.40}"
+    if not 0 <= (row.get("kept_from") or 0.0) <= MAX_RUN_SECONDS:
+        return f"kept_from is {row['kept_from']!r:.40}"
     pid = row.get("pid")
     return None if pid is None or 0 < pid <= MAX_PID else f"pid is {pid!r:.40}"
 

@@ -6,17 +6,19 @@ import contextlib
 import gc
 import itertools
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from servetop.core.errors import RecordingError
 from servetop.core.tick import TICK_SECONDS, Tick
-from servetop.recordings.format.column_bounds import valid_row_condition
+from servetop.recordings.format.column_bounds import MOST_MERGED, valid_row_condition
+from servetop.recordings.format.merged_codec import MERGED
 from servetop.recordings.format.reader_limits import ReadBudget
 from servetop.recordings.format.row_codec import RowValues
 from servetop.recordings.format.schema import TICK, EventTable
 from servetop.recordings.format.tick_checksum import TickChecks
+from servetop.recordings.read.merged_rows import MergedRows
 from servetop.recordings.read.open import OpenedFile, is_damage, short_message
 
 _BLOCK = 1000
@@ -144,7 +146,9 @@ class TableReader:
         """Return the ticks with indexes `first` to `last`, inclusive, without changing `last_tick_end`."""
         read_until = self.last_tick_end
         try:
-            return self.events(TICK, where="number BETWEEN ? AND ?", parameters=(first, last), order="number")
+            rows = (first, last + MOST_MERGED)  # a row that stands for several ticks has the number of the last
+            ticks = self.events(TICK, where="number BETWEEN ? AND ?", parameters=rows, order="number")
+            return [tick for tick in ticks if first <= tick.index <= last]
         finally:
             self.last_tick_end = read_until
 
@@ -187,16 +191,27 @@ class TableReader:
         if "seq" not in names:
             return
         rows = self.rows(table.name, [*names, checked], where=where, parameters=parameters, order=order)
-        newest = 0
+        newest, merged = 0, MergedRows(lambda seq, key: self._event_before(table, seq, key))
+        merges = MERGED in names
         while block := list(itertools.islice(rows, _BLOCK)):
             if order.split()[0] == "seq":
                 block, newest = self._ascending(block, newest, names.index("seq"))
-            for row, event in self._decoded(table, names, block):
-                if table is TICK:
-                    if self._cause is not None and self._is_beyond_a_gap(event):
-                        return
-                    self.last_tick_end = event.end
-                yield row["seq"], event
+            for row, last in self._decoded(table, names, block):
+                for event in merged.events(row, last) if merges else (last,):
+                    if table is TICK:
+                        if self._cause is not None and self._is_beyond_a_gap(event):
+                            return
+                        self.last_tick_end = event.end
+                    yield row["seq"], event
+
+    def _event_before(self, table: EventTable, seq: int, key: Hashable) -> Any:
+        """Return the event of the row before number `seq`, of the same server or device; None if there is none."""
+        names, checked = self._selected(table)
+        keys = [name for name in ("replica", "device") if name in names and key is not None]
+        where = " AND ".join(("seq < ?", *(f"{name} = ?" for name in keys)))
+        parameters = (seq, *(key for _ in keys))
+        rows = self.rows(table.name, [*names, checked], where=where, parameters=parameters, order="seq DESC LIMIT 1")
+        return next((event for _, event in self._decoded(table, names, list(rows))), None)
 
     def _selected(self, table: EventTable) -> tuple[list[str], str]:
         """Return the names of the columns to read, and the condition for valid numbers.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import shutil
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -10,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from servetop.core.errors import NotARecordingError, RecordingError
-from servetop.core.tick import COUNTED_AS, TICK_SECONDS, Tick
+from servetop.core.tick import COUNTED_AS, TICK_SECONDS
 from servetop.recordings.format.schema import (
     COMMAND,
     ENGINE_SAMPLE,
@@ -104,17 +103,19 @@ def _pages(tables: TableReader) -> str:
 
 
 def _ticks(tables: TableReader) -> str:
-    ticks: list[Tick] = tables.events(TICK)
-    numbers = [tick.index for tick in ticks]
-    gap = next((number for number, following in itertools.pairwise(numbers) if following != number + 1), None)
-    if gap is not None:
-        tables.record_damage(f"ticks are missing or out of order after second {(gap + 1) * TICK_SECONDS:.2f}")
-    elif numbers and numbers[0] != 0:
-        tables.record_damage(f"the ticks before second {numbers[0] * TICK_SECONDS:.2f} are missing")
-    unchecked = len(ticks)
+    first = following = None
+    count = 0
+    for tick in tables.streamed(TICK):
+        if following is not None and tick.index != following:
+            tables.record_damage(f"ticks are missing or out of order after second {following * TICK_SECONDS:.2f}")
+        first, following, count = tick.index if first is None else first, tick.index + 1, count + 1
+    kept_from = next((row.get("kept_from") for row in tables.row_dicts("run", ("kept_from",))), None) or 0.0
+    if first is not None and first * TICK_SECONDS != kept_from:
+        tables.record_damage(f"the ticks before second {first * TICK_SECONDS:.2f} are missing")
+    unchecked = count
     if CHECKSUM in dict(tables.columns_of(TICK.name)):
         (unchecked,) = next(tables.rows(TICK.name, ("count(*)",), where=f"{CHECKSUM} IS NULL"), (0,))
-    detail = f"{len(ticks):,} without a gap, {len(ticks) * TICK_SECONDS:.1f} s"
+    detail = f"{count:,} without a gap, {count * TICK_SECONDS:.1f} s"
     suffix = f"{unchecked:,} of an older version have no checksum" if unchecked else "checksums match"
     return f"{detail}; {suffix}"
 

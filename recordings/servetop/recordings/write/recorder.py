@@ -29,13 +29,14 @@ from servetop.recordings.format.tick_checksum import checksum_in
 from servetop.recordings.read.open import OpenedFile, checkpoint_wal
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.write.connection import claim_path, connect_for_writing, copy_to_memory, write_batch
+from servetop.recordings.write.downsampling import FULL_SECONDS, Downsampling
 from servetop.recordings.write.open_file import OpenFile
 from servetop.recordings.write.tick_transaction import EncodedBatch, TickTransaction, encode_batch
 
 MAX_WAITING_ROWS = 100_000
 """Maximum rows kept in memory while the disk fails; beyond that, the oldest batches are dropped and counted."""
 
-_END = "UPDATE run SET end_at = ?, exit_code = ?, end_reason = ?, steady = ?, headline = ?"
+_END = "UPDATE run SET end_at = ?, exit_code = ?, end_reason = ?, steady = ?, headline = ?, counted = ?"
 
 
 class Recorder:
@@ -55,6 +56,7 @@ class Recorder:
         self._dropped_ticks = self._dropped_requests = 0
         self._last_command = 0
         self._last_time = 0.0
+        self._downsampling: Downsampling | None = None
 
     @classmethod
     def create(cls, path: Path, header: RunHeader) -> Recorder:
@@ -145,6 +147,12 @@ class Recorder:
         self._requests += encoded.requests
         self._locate_file()
         self._add(encoded)
+        if self._downsampling is not None and self._failure is None:
+            self._downsampling.step(self._last_time)
+
+    def downsample(self, *, keep: float | None = None, full: float = FULL_SECONDS) -> None:
+        """From now on merge what is older than `full` seconds, and drop what is older than `keep`, step by step."""
+        self._downsampling = Downsampling(self._open(), checksum=self._checksum, keep=keep, full=full)
 
     def _locate_file(self) -> None:
         """Detect that the file was moved (writing continues there) or removed."""
@@ -208,10 +216,16 @@ class Recorder:
         return COMMANDS.decode_all([dict(zip(("seq", *schema.COMMAND.names), row, strict=True)) for row in rows])
 
     def close(
-        self, end: RunEnd, *, steady: Mapping[int, SteadyWindow] | None = None, headline: str | None = None
+        self,
+        end: RunEnd,
+        *,
+        steady: Mapping[int, SteadyWindow] | None = None,
+        headline: str | None = None,
+        counted: str | None = None,
     ) -> None:
         """Write the end of the run, steady windows and verdict, and leave one plain file; further calls do nothing.
 
+        `counted` says which requests the run's totals have, as `Selection.as_json` does, for the views of the file.
         Data that still cannot be written remain in memory for `reader`, and `unrecorded` counts them.
         """
         if self._connection is None:
@@ -220,7 +234,7 @@ class Recorder:
         reason = encodable(self._redactor.sentence(end.reason))
         windows = None if steady is None else encode_windows(steady)
         verdict = None if headline is None else encodable(self._redactor.sentence(headline))
-        row = (end.at, int(end.exit_code), reason, windows, verdict)
+        row = (end.at, int(end.exit_code), reason, windows, verdict, counted)
         last = EncodedBatch(statements=[(schema.FORGET_IN_FLIGHT, [()]), (_END, [row])])
         if self._failure is None:
             self._add(last)

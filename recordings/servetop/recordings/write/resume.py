@@ -71,7 +71,7 @@ def _connect(path: Path, anchor: ClockAnchor) -> sqlite3.Connection:
         add_missing_columns(connection)
         connection.execute(
             "UPDATE run SET origin_ns = ?, pid = ?, writer = ?, end_at = NULL, exit_code = NULL, end_reason = NULL,"
-            " steady = NULL, headline = NULL",
+            " steady = NULL, headline = NULL, counted = NULL",
             (anchor.origin_ns, os.getpid(), Writer.this_process().to_json()),
         )
     except sqlite3.Error as error:

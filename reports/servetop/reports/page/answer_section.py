@@ -44,8 +44,8 @@ def answer_section(page: ReportPage) -> Markup:
     return joined(
         element(
             "header",
-            element("p", " · ".join(_subject(page)), class_="subject"),
-            element("h1", _verdict(page)),
+            element("p", " · ".join(subject_parts(page)), class_="subject"),
+            element("h1", verdict_sentence(page)),
             *(element("p", each, class_="answer") for each in page.answers[1:]),
             *(element("p", each, class_="figures") for each in page.remarks),
             element("p", " · ".join(_figures(summary)), class_="figures"),
@@ -54,16 +54,16 @@ def answer_section(page: ReportPage) -> Markup:
     )
 
 
-def _verdict(page: ReportPage) -> str:
-    """The first answer of a search, else the headline of the story, else why there is none."""
+def verdict_sentence(page: ReportPage) -> str:
+    """Return the first answer of a search, else the headline of the story, else why there is none."""
     if page.answers:
         return page.answers[0]
     story = page.summary.story
     return (page.summary.error or "the recording has no requests yet") if story is None else story.headline
 
 
-def _subject(page: ReportPage) -> Iterator[str]:
-    """What was measured, and when."""
+def subject_parts(page: ReportPage) -> Iterator[str]:
+    """Yield what was measured, and when."""
     summary, facts = page.summary, page.record.header.engine
     if summary.set_up.label:
         yield summary.set_up.label

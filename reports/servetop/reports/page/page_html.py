@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from servetop.reports.page.answer_section import answer_section
 from servetop.reports.page.chart_specs import time_charts
 from servetop.reports.page.figure_tables import (
@@ -21,12 +23,12 @@ from servetop.reports.page.search_section import search_data, search_section
 from servetop.reports.page.sweep_matrix import recounted_table, sweep_part
 
 
-def page_html(page: ReportPage) -> str:
-    """Return the whole file."""
-    return html_file(page.summary.set_up.label or page.name, _sections(page), _data(page))
+def page_html(page: ReportPage, *, further: Sequence[Markup] = ()) -> str:
+    """Return the whole file, with further sections behind the charts."""
+    return html_file(page.summary.set_up.label or page.name, _sections(page, further), _data(page))
 
 
-def _sections(page: ReportPage) -> list[Markup | None]:
+def _sections(page: ReportPage, further: Sequence[Markup]) -> list[Markup | None]:
     return [
         answer_section(page),
         search_section(page.search),
@@ -39,6 +41,7 @@ def _sections(page: ReportPage) -> list[Markup | None]:
         ),
         limits_section(_limits_note(page), recounted_table(page.summary)),
         charts_section(_chart_help(page), episodes_table(page)),
+        *further,
         details("Definitions", definitions()),
         details("Manifest: what was measured", manifest_part(page)),
         element("section", element("h2", "Repeat it"), repeat_part(page)),

@@ -26,7 +26,7 @@ def dataset_summary(reader: RecordingReader) -> DatasetSummary | None:
         return None
     notes = reader.notes()
     counts = RowCounts.of_notes(notes)
-    of_rows, used = _has_rows(workload), _rows_used(reader)
+    of_rows, used = reader.header.imported is None and _has_rows(workload), _rows_used(reader)
     return DatasetSummary(
         name=workload.dataset,
         file=Path(workload.dataset_path).name or None,
@@ -47,9 +47,10 @@ def _older_tokens(note: Note) -> str | None:
 
 
 def _has_rows(workload: WorkloadConfig) -> bool:
-    from servetop.workload.datasets.catalogue import SHIPPED_TRACES, TEXTS, TRACES
+    from servetop.workload.datasets.catalogue import DATASETS, SHIPPED_TRACES, TEXTS, TRACES
 
-    return workload.dataset in (*TEXTS, *TRACES, *SHIPPED_TRACES)
+    name = workload.dataset
+    return name in (*TEXTS, *TRACES, *SHIPPED_TRACES) or name not in DATASETS  # then it is that of a plug-in
 
 
 def _rows_used(reader: RecordingReader) -> int:

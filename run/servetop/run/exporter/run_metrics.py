@@ -71,9 +71,10 @@ class RunMetrics:
 
     def text(self, *, openmetrics: bool) -> str:
         """Return the metrics in the format of Prometheus, or as OpenMetrics."""
-        return exposition(self._families(), openmetrics=openmetrics)
+        return exposition(self.families(), openmetrics=openmetrics)
 
-    def _families(self) -> Iterator[MetricFamily]:
+    def families(self) -> Iterator[MetricFamily]:
+        """Yield all metrics with their present values."""
         yield from self._of_the_run()
         if self._config.watch is None:
             yield from self._of_the_load()

@@ -15,6 +15,7 @@ from servetop.core.errors import UsageError, system_reason
 from servetop.run.imports.aiperf_export import is_aiperf_record, read_aiperf_records
 from servetop.run.imports.guidellm_report import is_guidellm_report, read_guidellm_report
 from servetop.run.imports.imported_result import ImportedResult
+from servetop.run.imports.importers import read_recognised, read_with_importer
 from servetop.run.imports.inference_perf_records import is_inference_perf_file, read_inference_perf_records
 from servetop.run.imports.llmperf_responses import is_llmperf_file, read_llmperf_responses
 from servetop.run.imports.sglang_bench import is_sglang_result, read_sglang_result
@@ -24,6 +25,8 @@ MAX_BYTES = 512 * 1024 * 1024
 """Largest file that is read as a whole, which takes about four times its size in memory."""
 MAX_LINE = 64 * 1024 * 1024
 """Longest line of a file of JSON lines, of which one is in memory at a time."""
+_STATISTICS = b"Serving Benchmark Result"
+"""The heading of what vLLM's and SGLang's benchmarks print, as in pages of GPUStack's performance lab."""
 _GZIP, _SQLITE = b"\x1f\x8b", b"SQLite format 3\x00"
 
 
@@ -75,19 +78,44 @@ FORMATS: Mapping[str, ImportFormat | LineFormat] = {
 }
 
 
+class UnknownResultError(UsageError):
+    """A file is in no format that servetop itself reads."""
+
+
 def read_results(path: Path, form: str | None = None, *, max_bytes: int = MAX_BYTES) -> Sequence[ImportedResult]:
-    """Return the runs in a file, whose format is `form` or that of its content; UsageError if it cannot be read."""
+    """Return the runs in a file, whose format is `form` or that of its content; UsageError if it cannot be read.
+
+    Plug-ins are asked for a file that servetop does not recognise; PlugInError if one fails in reading it.
+    """
     try:
-        found = FORMATS[form] if form is not None else _format_of_lines(path)
-        if isinstance(found, LineFormat):
-            with _opened(path) as file:
-                return [found.read(_rows(file), path)]
-        documents = _documents(_content(path, max_bytes))
-        formats = [found or _format(document) for document in documents]
-        read = zip(formats, documents, strict=True)
-        return [result for each, document in read for result in each.read(document, path)]
+        if form is not None and form not in FORMATS:
+            return read_with_importer(path, form)
+        return _read(path, form, max_bytes)
+    except UnknownResultError as error:
+        return _read_by_plug_in(path, error if form is None else UsageError(str(error)))
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from error
+
+
+def _read_by_plug_in(path: Path, unknown: UsageError) -> Sequence[ImportedResult]:
+    try:
+        results, broken = read_recognised(path, known=FORMATS) if isinstance(unknown, UnknownResultError) else ((), ())
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from error
+    if not results:
+        raise UsageError("; ".join((f"{path}: {unknown}", *broken))) from unknown
+    return results
+
+
+def _read(path: Path, form: str | None, max_bytes: int) -> Sequence[ImportedResult]:
+    found = FORMATS[form] if form is not None else _format_of_lines(path)
+    if isinstance(found, LineFormat):
+        with _opened(path) as file:
+            return [found.read(_rows(file), path)]
+    documents = _documents(_content(path, max_bytes))
+    formats = [found or _format(document) for document in documents]
+    read = zip(formats, documents, strict=True)
+    return [result for each, document in read for result in each.read(document, path)]
 
 
 @contextlib.contextmanager
@@ -153,7 +181,14 @@ def _documents(content: bytes) -> Sequence[Any]:
     except ValueError as error:
         if lines := _objects_of_lines(content):
             return lines
-        raise UsageError(f"it is not JSON, or cut off ({_where(error)}): give a whole file of results") from error
+        if _STATISTICS in content:
+            raise UsageError(
+                "it has the statistics that a benchmark prints, and no requests: import the file that "
+                "vllm bench serve --save-result --save-detailed or bench_serving --output-details writes"
+            ) from error
+        raise UnknownResultError(
+            f"it is not JSON, or cut off ({_where(error)}): give a whole file of results"
+        ) from error
 
 
 def _parsed(content: bytes) -> Any:
@@ -187,7 +222,7 @@ def _format(document: Any) -> ImportFormat:
     for each in FORMATS.values():
         if isinstance(each, ImportFormat) and each.recognises(document):
             return each
-    raise UsageError(f"no known tool wrote it: {_known()}")
+    raise UnknownResultError(f"no known tool wrote it: {_known()}")
 
 
 def _known() -> str:

@@ -18,7 +18,8 @@ class Execution:
     """Remove the folder of the recording at the end."""
     metrics: socket.socket | None = None
     """Listens at the port at which the run serves its metrics; None: it does not serve them."""
-
+    otlp: str = ""
+    """Where the metrics are pushed; empty: nowhere."""
     on_finish: tuple[str, ...] = ()
     """The words of a command to run when the recording is closed; empty: none."""
 
@@ -32,6 +33,7 @@ class Execution:
         """What the run process reads from its setup, as data."""
         return {
             "metrics": None if self.metrics is None else self.metrics.fileno(),
+            "otlp": self.otlp,
             "on_finish": list(self.on_finish),
         }
 
@@ -43,4 +45,4 @@ class Execution:
         if metrics is not None:
             metrics.set_inheritable(False)
             metrics.setblocking(False)
-        return cls(metrics=metrics, on_finish=tuple(setup["on_finish"]))
+        return cls(metrics=metrics, otlp=setup["otlp"], on_finish=tuple(setup["on_finish"]))

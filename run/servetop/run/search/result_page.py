@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from servetop.core.errors import UsageError
 from servetop.core.text import formats
@@ -11,22 +11,42 @@ from servetop.core.text.counted import counted
 from servetop.recordings.library.catalog import resolve
 from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.page.page_html import page_html
+from servetop.reports.page.picture import run_picture, watch_picture
 from servetop.reports.page.report_page import report_page
 from servetop.reports.page.watch_page import watch_html, watch_page
+from servetop.reports.plug_ins.report_sections import plug_in_sections
 from servetop.reports.summary.summary import run_summary
 from servetop.run.search.answer_line import answer_line
 from servetop.run.search.search_result import Confirmation, SearchResult, search_result
 
 
-def recording_html(name: str, *, prices: Sequence[str] = ()) -> str:
-    """Return the page of one recording; RecordingError if it cannot be read, UsageError for prices without sense."""
+def recording_html(
+    name: str, *, prices: Sequence[str] = (), on_trouble: Callable[[str], None] = lambda _line: None
+) -> str:
+    """Return the page of one recording; RecordingError if it cannot be read, UsageError for prices without sense.
+
+    `on_trouble` is called with a line for each plug-in whose section is left out.
+    """
     with contextlib.closing(RecordingReader.open(resolve(name))) as reader:
         if reader.header.config.watch is not None:
             if prices:
                 raise UsageError("--price: a watch has no requests of its own: leave it out")
             return watch_html(watch_page(reader, name=name))
         answers, remarks = search_texts(reader)
-        return page_html(report_page(reader, name=name, prices=prices, answers=answers, remarks=remarks))
+        page = report_page(reader, name=name, prices=prices, answers=answers, remarks=remarks)
+        added = plug_in_sections(reader)
+        for line in added.trouble:
+            on_trouble(line)
+        return page_html(page, further=added.sections)
+
+
+def recording_picture(name: str) -> str:
+    """Return the picture of one recording as SVG; RecordingError if it cannot be read."""
+    with contextlib.closing(RecordingReader.open(resolve(name))) as reader:
+        if reader.header.config.watch is not None:
+            return watch_picture(watch_page(reader, name=name))
+        answers, remarks = search_texts(reader)
+        return run_picture(report_page(reader, name=name, answers=answers, remarks=remarks))
 
 
 def search_texts(reader: RecordingReader) -> tuple[Sequence[str], Sequence[str]]:

@@ -73,6 +73,7 @@ class WatchLoop:
     def __init__(self, config: RunConfig, recorder: Recorder, *, start: RunStart, alert: Alert) -> None:
         self._settings = config.watch or WatchConfig()
         self._recorder = recorder
+        recorder.downsample(keep=self._settings.keep)
         self._clock = MonotonicClock(start.anchor.origin_ns)
         self._engine: WatchedEngine = (
             WatchedFleet(config, self._clock, on_facts=lambda facts: self.ticks.set_engine(facts))

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from servetop.core.config import CONVERSATIONS, RANDOM, WorkloadConfig
 from servetop.core.errors import UsageError
+from servetop.core.system.plug_ins import plug_ins
 from servetop.core.text.sanitize import sanitize_line
 from servetop.workload.datasets.conversation_rows import MTBENCH, turns_row
 from servetop.workload.datasets.files import shipped
+from servetop.workload.datasets.plug_in_texts import GROUP, plug_in_texts
 from servetop.workload.datasets.records import holds_json, records
-from servetop.workload.datasets.rows import DatasetRow, KeptRows, SkippedRows, good_rows
 from servetop.workload.datasets.tables import header_of
+from servetop.workload.datasets.text_dataset import TextDataset
 from servetop.workload.datasets.texts import conversation_row, text_row
 from servetop.workload.datasets.trace_formats import JSON_LINES, TABLES, TraceFormat, format_of, shape_format
 from servetop.workload.datasets.traces import RequestTrace
@@ -31,47 +30,25 @@ DATASETS = (*RANDOM, *CORPORA, *TEXTS, *SHIPPED_TRACES, *TRACES)
 PROMPT_COLUMN = "prompt"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TextDataset:
-    """A file of prompts; every pass gives the same rows in the same order."""
-
-    path: Path
-    parse: Callable[[int, Any], DatasetRow]
-
-    def rows(self, skipped: SkippedRows | None = None) -> Iterator[DatasetRow]:
-        """Return the rows of one pass; bad ones are counted in `skipped`, or raise UsageError without it."""
-        return good_rows(records(self.path), self.parse, name=str(self.path), skipped=skipped)
-
-    def endless(self, skipped: SkippedRows | None = None) -> Iterator[DatasetRow]:
-        """Repeated passes; bad rows are skipped, and counted in the first pass. UsageError when no row is usable.
-
-        A file that cannot be read to its end is used as far as it goes. One that is gone or empty in a later pass is
-        replaced by the first rows of the first pass, so that the load does not end.
-        """
-        first = counting = skipped or SkippedRows()
-        kept = KeptRows()
-        while True:
-            count = 0
-            for row in kept.one_pass(self.rows, path=self.path, counting=counting, first=first):
-                count += 1
-                yield row
-            if not count:
-                raise self.unusable(counting)
-            counting.rows_in_pass = count
-            counting = SkippedRows()
-
-    def unusable(self, skipped: SkippedRows) -> UsageError:
-        """Return the error for a file without usable rows, with the reasons that `skipped` counted."""
-        reasons = "; ".join(skipped.texts())
-        return UsageError(f"{self.path} has no usable prompts" + (f": {reasons}" if reasons else "") + skipped.proposal)
-
-
 def check_dataset_name(name: str) -> None:
     """Raise UsageError, with the nearest name, for an unknown dataset."""
-    if name not in DATASETS:
-        near = difflib.get_close_matches(name, DATASETS, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(DATASETS)}"
+    if name in DATASETS:
+        return
+    known = (*DATASETS, *added_datasets())
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
         raise UsageError(f"--dataset-name: unknown {name!r}: {hint}")
+
+
+def has_texts(name: str) -> bool:
+    """Whether a dataset, servetop's or a plug-in's, has prompts of its own; False for an unknown name."""
+    return name in TEXTS or (name not in DATASETS and name in added_datasets())
+
+
+def added_datasets() -> tuple[str, ...]:
+    """Return the datasets that plug-ins add."""
+    return tuple(name for name in plug_ins(GROUP, "dataset") if name not in DATASETS)
 
 
 def trace_of(workload: WorkloadConfig, *, seed: int) -> RequestTrace | None:
@@ -125,6 +102,8 @@ def _table_trace(path: Path, file_format: TraceFormat, workload: WorkloadConfig,
 def texts_of(workload: WorkloadConfig) -> TextDataset | None:
     """Return the texts of a workload; None when its dataset has none."""
     name = workload.dataset
+    if name not in DATASETS:
+        return plug_in_texts(workload)
     if name not in TEXTS:
         return None
     if name in CONVERSATIONS:

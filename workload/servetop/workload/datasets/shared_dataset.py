@@ -10,7 +10,7 @@ from servetop.core.config import WorkloadConfig
 from servetop.workload.datasets.rows import DatasetRow, SkippedRows
 
 if TYPE_CHECKING:  # most loads read no file
-    from servetop.workload.datasets.catalogue import TextDataset
+    from servetop.workload.datasets.text_dataset import TextDataset
     from servetop.workload.datasets.traces import RequestTrace
 
 MOST_KEPT = 16 << 20

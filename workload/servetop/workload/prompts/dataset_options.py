@@ -7,7 +7,7 @@ from pathlib import Path
 
 from servetop.core.config import CONVERSATIONS, RANDOM, WorkloadConfig
 from servetop.core.errors import UsageError
-from servetop.workload.datasets.catalogue import FILES_OF_ROWS, SHIPPED_CONVERSATIONS, SHIPPED_TRACES, TEXTS, TRACES
+from servetop.workload.datasets.catalogue import FILES_OF_ROWS, SHIPPED_CONVERSATIONS, SHIPPED_TRACES, TRACES, has_texts
 from servetop.workload.datasets.conversation_rows import COLUMNS
 from servetop.workload.datasets.records import holds_json, records
 from servetop.workload.datasets.tables import header_of
@@ -35,7 +35,7 @@ def check_dataset_options(workload: WorkloadConfig) -> None:
 
 def _check_path(workload: WorkloadConfig) -> None:
     name, path = workload.dataset, Path(workload.dataset_path).expanduser()
-    if not workload.dataset_path or name in (*TEXTS, *TRACES):
+    if not workload.dataset_path or name in TRACES or has_texts(name):
         return
     if name in SHIPPED_TRACES:
         raise UsageError(f"{name} ships with servetop: for a file use --dataset-name azure")
@@ -72,21 +72,22 @@ def _described(path: Path) -> str:
 
 def _without_effect(workload: WorkloadConfig) -> Iterator[str]:
     """Yield what to do about each option that has no effect on the dataset."""
-    name, in_file = workload.dataset, workload.dataset in (*TEXTS, *TRACES)
+    name, texts = workload.dataset, has_texts(workload.dataset)
+    in_file = texts or name in TRACES
     if workload.dataset_column and name not in (*FILES_OF_ROWS, *CONVERSATIONS):
         yield f"--dataset-column: {name} has no column to choose: leave it out"
     if workload.skip_bad_rows and not (in_file and (workload.dataset_path or name != SHIPPED_CONVERSATIONS)):
         yield f"--skip-bad-rows: {name} reads no file: leave it out"
-    if workload.prefix_len and name in TEXTS:
+    if workload.prefix_len and texts:
         yield f"--random-prefix-len: the texts of {name} are sent as they are in the file: leave it out"
     shares = workload.prefix_len or workload.cache_hit_rate is not None or name == RANDOM[1]
     if workload.num_prefixes > 1 and not shares:
         yield "--num-prefixes: the prompts share no prefix: give --random-prefix-len or --cache-hit-rate too"
     traced = name in (*TRACES, *SHIPPED_TRACES)
-    if workload.input_len != _DEFAULT.input_len and (name in TEXTS or (traced and not workload.lengths)):
+    if workload.input_len != _DEFAULT.input_len and (texts or (traced and not workload.lengths)):
         yield f"--input-len: the prompts of {name} have lengths of their own: leave it out"
     inputs = sorted(each for each in given_parameters(workload.lengths) if each.startswith("input"))
-    if inputs and name in TEXTS and not workload.lengths.startswith("sharegpt"):
+    if inputs and texts and not workload.lengths.startswith("sharegpt"):
         yield (
             f"--lengths: {inputs[0]} in {workload.lengths!r}: the prompts of {name} have lengths of their own: "
             "leave it out"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from servetop.core.config import WorkloadConfig
-from servetop.workload.datasets.catalogue import CORPORA
+from servetop.workload.datasets.catalogue import CORPORA, check_dataset_name
 from servetop.workload.datasets.files import shipped, whole_text
 from servetop.workload.datasets.shared_dataset import SharedDataset
 from servetop.workload.prompts.conversation_scripts import ConversationPrompts
@@ -55,6 +55,7 @@ class DatasetPrompts:
             )
         if texts is not None:
             return TextPrompts(rows=lambda: dataset.rows(texts), lengths=self.lengths, own_lengths=own_lengths)
+        check_dataset_name(workload.dataset)  # that of a plug-in may be missing on the machine of a sender
         return CorpusPrompts(
             text=corpus_text(workload.dataset),
             ids=corpus_ids,

@@ -11,9 +11,10 @@ import numpy as np
 from servetop.core.config import WorkloadConfig
 from servetop.core.errors import UsageError
 from servetop.core.interfaces.dialect import Prompt
-from servetop.workload.datasets.catalogue import TextDataset, check_dataset_name, texts_of, trace_of
+from servetop.workload.datasets.catalogue import check_dataset_name, texts_of, trace_of
 from servetop.workload.datasets.repeated_prompts import Seen, found_shares
 from servetop.workload.datasets.rows import DatasetRow, SkippedRows
+from servetop.workload.datasets.text_dataset import TextDataset
 from servetop.workload.datasets.traces import RequestTrace
 from servetop.workload.prompts.dataset_options import check_dataset_options
 from servetop.workload.token_estimate import estimated_tokens

@@ -1,0 +1,1 @@
+"""Exporters and report sections of other packages, and the recording that they get."""
