@@ -17,6 +17,7 @@ from tests.judgement.machines import draw_base, draw_workload
 from tests.judgement.searched_server import SearchedServer
 
 KINDS = ("prefill-bound", "batch-bound", "KV-bound", "decode-bound", "closed loop", "wide lengths")
+WIDE_CLOSED_LOOP = "closed loop, wide lengths"
 _TRUE_SECONDS = 2400.0
 """Length of a run that decides about one load, after a third of it to settle."""
 _TRUE_RUNS = 3
@@ -42,14 +43,9 @@ class LargestLoad:
 
     @classmethod
     def of(cls, stored: float | Sequence[float]) -> Self:
-        """Return a load as it is stored: one number, or both."""
-        least, most = stored if isinstance(stored, Sequence) else (stored, stored)
-        return cls(least=least, most=most)
-
-    def stored(self) -> float | list[float]:
-        """Return how it is stored, to four digits."""
-        least, most = (float(f"{each:.4g}") for each in (self.least, self.most))
-        return least if least == most else [least, most]
+        """Return the load that is stored: one number, or one for each beginning."""
+        loads = stored if isinstance(stored, Sequence) else (stored,)
+        return cls(least=min(loads), most=max(loads))
 
     @property
     def middle(self) -> float:
@@ -105,14 +101,13 @@ class SearchedCase:
             figures.append(float(totals[within].sum() / max(found.counted[0][within].sum(), 1.0)))
         return float(np.mean(figures)) <= self.objective.most
 
-    def largest_load(self) -> LargestLoad:
+    def largest_loads(self) -> list[float]:
         """Return the largest load that long runs keep, by bisection; NaN if even the least one is not kept.
 
-        In a closed loop it depends on how the requests began, as those of equal lengths stay together that were sent
-        together: their prompts interrupt them all at once.
+        In a closed loop it is one for each beginning: requests of equal lengths that were sent together stay together,
+        and their prompts interrupt the others all at once.
         """
-        found = [self._largest(start) for start in (_STARTS if self.concurrency else _STARTS[:1])]
-        return LargestLoad(least=min(found), most=max(found))
+        return [self._largest(start) for start in (_STARTS if self.concurrency else _STARTS[:1])]
 
     def _largest(self, start: Callable[[float], Sequence[float]]) -> float:
         low, high = (1.0, 2.0) if self.concurrency else (0.05, 0.1)
@@ -137,7 +132,7 @@ def draw_case(kind: str, seed: int) -> SearchedCase:
     random = Random(f"search {kind} {seed}")
     outputs = {"prefill-bound": (10, 60), "batch-bound": (60, 200), "KV-bound": (150, 400)}.get(kind, (60, 250))
     workload = draw_workload(random, inputs=(600, 2000) if kind == "prefill-bound" else (80, 500), outputs=outputs)
-    if kind == "wide lengths":
+    if kind in ("wide lengths", WIDE_CLOSED_LOOP):
         caps = "input_cap=3000,output_cap=1000"
         workload = WorkloadConfig(
             input_len=workload.input_len,
@@ -156,7 +151,7 @@ def draw_case(kind: str, seed: int) -> SearchedCase:
     limit = float(f"{limit:.2g}")
     text = f"p{100 * share:g}_{metric}<{1000 * limit:g}ms"
     objective = LoadObjective(text=text, metric=metric, limit=limit, share=share)
-    return SearchedCase(name=f"{kind} {seed}", base=base, objective=objective, concurrency=kind == "closed loop")
+    return SearchedCase(name=f"{kind} {seed}", base=base, objective=objective, concurrency=kind.startswith("closed loop"))
 
 
 def _with_mean(case: SearchedCase, random: Random) -> SearchedCase:
