@@ -39,6 +39,23 @@ def test_a_line_is_drawn_from_left_to_right_and_upwards() -> None:
     assert [y for _, y in points] == sorted((y for _, y in points), reverse=True)
 
 
+@pytest.mark.parametrize(
+    ("largest", "expected"),
+    [
+        (0.08, ["0.01", "0.02", "0.05", "0.1"]),
+        (0.8, ["0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "1"]),
+        (8.0, ["0.01", "0.1", "1", "10"]),
+    ],
+)
+def test_a_logarithmic_axis_has_more_than_its_powers_of_ten_if_they_are_few(
+    largest: float, expected: list[str]
+) -> None:
+    line = SvgLine(name="a", x=[100, 200], y=[0.015, largest])
+    drawn = ElementTree.fromstring(line_chart([line], x_unit="s", y_unit="s", logarithmic=True))
+    levels = [each.text for each in drawn.iter(f"{SVG}text") if each.attrib["text-anchor"] == "end"]
+    assert [each for each in levels if each != "s"] == expected
+
+
 def test_an_unknown_value_is_a_gap() -> None:
     assert len(paths(SvgLine(name="a", x=[0, 1, 2, 3], y=[1, 2, math.nan, 4]))) == 2
     assert paths(SvgLine(name="a", x=[0, 1], y=[math.nan, math.inf])) == []

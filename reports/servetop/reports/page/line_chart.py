@@ -16,6 +16,10 @@ _DASHES = (None, "6 3", "2 3", "8 3 2 3")
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 12, 8, 26
 
 
+_FEW_POWERS = 3
+"""Powers of ten on an axis up to which it has 2 and 5 times each, too."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SvgLine:
     """One line of a chart; a value that is not finite is a gap."""
@@ -73,7 +77,9 @@ def _vertical(
     low, high = decades(low, high)
     along = _scale(math.log10(low), math.log10(high), height - _BOTTOM, _TOP)
     powers = range(round(math.log10(low)), round(math.log10(high)) + 1)
-    return [10.0**power for power in powers], lambda value: along(math.log10(value))
+    factors = (1, 2, 5) if len(powers) <= _FEW_POWERS else (1,)
+    rules = [factor * 10.0**power for power in powers for factor in factors if factor * 10.0**power <= high]
+    return rules, lambda value: along(math.log10(value))
 
 
 def decades(low: float, high: float) -> tuple[float, float]:
