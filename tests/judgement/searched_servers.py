@@ -151,7 +151,9 @@ def draw_case(kind: str, seed: int) -> SearchedCase:
     limit = float(f"{limit:.2g}")
     text = f"p{100 * share:g}_{metric}<{1000 * limit:g}ms"
     objective = LoadObjective(text=text, metric=metric, limit=limit, share=share)
-    return SearchedCase(name=f"{kind} {seed}", base=base, objective=objective, concurrency=kind.startswith("closed loop"))
+    return SearchedCase(
+        name=f"{kind} {seed}", base=base, objective=objective, concurrency=kind.startswith("closed loop")
+    )
 
 
 def _with_mean(case: SearchedCase, random: Random) -> SearchedCase:

@@ -27,7 +27,7 @@ _LEAST_WAITED = 1e-6
 _LONGEST_BURST = 60.0
 """Seconds after which requests that were sent at once count, if none has ended."""
 _SHARED = 0.99
-"""Quantile of the times from due to done: requests due later than that before the end are served at the next load too."""
+"""Quantile of the times from due to done; what is due later before the end of a load is served at the next one too."""
 _GAP = 1.0
 """Misses that were due within these seconds of each other count as one event."""
 
@@ -90,7 +90,7 @@ def windows(
 ) -> list[LoadWindow]:
     """Return one window for each of the probes, in order of time; by default for each load that was measured.
 
-    With `concurrency` loads are numbers of requests in flight, and those that are sent at once as it rises do not count.
+    With `concurrency` loads are numbers of requests in flight; those that are sent at once as it rises do not count.
     """
     ended = _ends(evidence)
     chosen = merged(evidence.probes) if probes is None else probes
@@ -118,9 +118,7 @@ def in_flight_at(evidence: Evidence, at: float) -> float:
     return float(in_flight(evidence, np.array([at]))[0])
 
 
-def _window(
-    evidence: Evidence, probe: Probe, objective: int, *, ended: FloatArray, concurrency: bool
-) -> LoadWindow:
+def _window(evidence: Evidence, probe: Probe, objective: int, *, ended: FloatArray, concurrency: bool) -> LoadWindow:
     times = np.arange(probe.begin, probe.end, max(0.25, (probe.end - probe.begin) / 400))
     level = in_flight(evidence, times, ended=ended)
     begin = times[_transition(level)] if times.size else probe.begin

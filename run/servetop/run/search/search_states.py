@@ -102,7 +102,10 @@ def _of_one_server(
 ) -> Iterator[SearchedLoad]:
     """Yield the loads between two restarts, numbered from `first`."""
     seen = [probe for probe in probes if probe.purpose is not Purpose.RECOVER]
-    views = [windows(evidence, index, probes=seen, concurrency=setup.search.concurrency) for index in range(len(setup.tiers.objectives))]
+    views = [
+        windows(evidence, index, probes=seen, concurrency=setup.search.concurrency)
+        for index in range(len(setup.tiers.objectives))
+    ]
     figures = [
         _figures(evidence, index, views[index], probes=seen, objective=objective)
         for index, objective in enumerate(setup.tiers.objectives)
