@@ -24,8 +24,8 @@ _MOST_DISCARDED = 0.5
 """Share of a probe that may count as the transition."""
 _LEAST_WAITED = 1e-6
 """Seconds since a request was due, at least."""
-_LONGEST_BURST = 60.0
-"""Seconds after which requests that were sent at once count, if none has ended."""
+_BURST, _LONGEST_BURST = 0.5, 60.0
+"""Seconds in which requests count as sent at once, and from which on they count, if fewer than half have ended."""
 _SHARED = 0.99
 """Quantile of the times from due to done; what is due later before the end of a load is served at the next one too."""
 _GAP = 1.0
@@ -146,11 +146,17 @@ def _window(evidence: Evidence, probe: Probe, objective: int, *, ended: FloatArr
 
 
 def _burst_end(evidence: Evidence, probe: Probe) -> float:
-    """Return when half of the requests have ended that were sent at once as the load began."""
-    within = slice(*np.searchsorted(evidence.due, (probe.begin, probe.end)))
-    took = (evidence.done - evidence.due)[within]
-    if np.isfinite(took).any():
-        return min(probe.begin + float(np.nanmedian(took)), probe.end)
+    """Return when half of the requests have ended that were sent at once as the load began; its begin without any.
+
+    A load that was left before shows nothing, unless it was kept for long.
+    """
+    sent = slice(*np.searchsorted(evidence.due, (probe.begin, min(probe.begin + _BURST, probe.end))))
+    done = evidence.done[sent]
+    if not done.size:
+        return probe.begin
+    half = float(np.median(np.where(np.isnan(done), np.inf, done)))
+    if half <= probe.end:
+        return half
     return probe.end if probe.end - probe.begin < _LONGEST_BURST else probe.begin
 
 
