@@ -64,9 +64,9 @@ async def until(condition: Callable[[], object]) -> None:
 
 
 @contextlib.asynccontextmanager
-async def pushing(endpoint: str) -> AsyncIterator[list[str]]:
+async def pushing(endpoint: str, *, period: float = 0.02) -> AsyncIterator[list[str]]:
     notes: list[str] = []
-    push = OtlpPush(metrics_endpoint(endpoint), lambda: b'{"resourceMetrics":[]}', note=notes.append, period=0.02)
+    push = OtlpPush(metrics_endpoint(endpoint), lambda: b'{"resourceMetrics":[]}', note=notes.append, period=period)
     following = asyncio.ensure_future(push.follow())
     try:
         yield notes
@@ -109,6 +109,13 @@ async def test_a_collector_that_is_not_there_is_one_note() -> None:
         await asyncio.sleep(0.2)
     assert len(notes) == 1
     assert "does not take metrics" in notes[0]
+
+
+async def test_a_collector_that_is_not_there_is_noted_before_a_short_run_has_ended() -> None:
+    async with collector() as (_, url):
+        pass
+    async with pushing(url, period=3600.0) as notes:
+        await until(lambda: notes)
 
 
 async def test_a_collector_that_hangs_is_left_in_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Pushes the metrics of a run to a collector every five seconds, and once more at its end.
+"""Pushes the metrics of a run to a collector at its begin, every five seconds, and once more at its end.
 
 It belongs to the run's event loop and waits for nothing but its own connection. A collector that does not take them is
 noted once, until it takes them again.
@@ -33,12 +33,12 @@ class OtlpPush:
         self._failing = False
 
     async def follow(self) -> None:
-        """Push until cancelled, and then once more."""
+        """Push at once and until cancelled, and then once more."""
         async with httpx.AsyncClient(headers=_HEADERS, timeout=REQUEST_SECONDS, trust_env=False) as client:
             try:
                 while True:
-                    await asyncio.sleep(self._period)
                     await self._push(client, seconds=REQUEST_SECONDS)
+                    await asyncio.sleep(self._period)
             finally:
                 await self._push(client, seconds=LAST_REQUEST_SECONDS)
 
