@@ -22,7 +22,7 @@ _BY_CAUSE = {
     **dict.fromkeys(_ELSEWHERE, _LIMIT | {"raise load"}),
     "headroom": _LIMIT | _GROWTH | {"client behind", "network", "held", "requests fail"},
 }
-"""What must not be said of a run whose headline names the cause."""
+"""Names of the statements that contradict a headline, by the cause that it names."""
 _PAIRS = (
     ({"free slots"}, {"KV fills", "batch full"}),
     ({"no queue", "kept up", "completed"}, _GROWTH),

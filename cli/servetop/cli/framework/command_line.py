@@ -78,7 +78,7 @@ class _Option(click.Option):
         self._added = form.added
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """Its names and help, with the values that plug-ins add."""
+        """Return the names of the option and its help, with the values that plug-ins add."""
         record = super().get_help_record(ctx)
         added = () if record is None else self._added()
         return (record[0], f"{record[1]} Of plug-ins: {', '.join(added)}.") if record is not None and added else record

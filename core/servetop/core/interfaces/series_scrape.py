@@ -43,19 +43,20 @@ def pack_numbers(values: Iterable[float]) -> bytes:
 
 def unpack_numbers(packed: bytes, *, count: int) -> bytes | None:
     """Return `count` little-endian float64 values; None if the bytes are damaged or of another number of values."""
-    reader = zlib.decompressobj()
-    try:
-        numbers = reader.decompress(packed, count * _BYTES + 1)
-    except zlib.error:
-        return None
-    return numbers if len(numbers) == count * _BYTES else None
+    numbers = _unpacked(packed, count)
+    return numbers if numbers is not None and len(numbers) == count * _BYTES else None
 
 
 def unpack_all(packed: bytes) -> bytes | None:
     """Return the little-endian float64 values of at most MAX_SERIES series; None if the bytes are damaged."""
-    reader = zlib.decompressobj()
+    numbers = _unpacked(packed, MAX_SERIES)
+    return numbers if numbers is not None and len(numbers) % _BYTES == 0 else None
+
+
+def _unpacked(packed: bytes, most: int) -> bytes | None:
+    """Return the bytes of up to `most` numbers; None if there are more, or the bytes are damaged."""
     try:
-        numbers = reader.decompress(packed, MAX_SERIES * _BYTES + 1)
+        numbers = zlib.decompressobj().decompress(packed, most * _BYTES + 1)
     except zlib.error:
         return None
-    return numbers if len(numbers) <= MAX_SERIES * _BYTES and len(numbers) % _BYTES == 0 else None
+    return numbers if len(numbers) <= most * _BYTES else None

@@ -21,7 +21,7 @@ class PlugIn:
     """One entry point of another package."""
 
     kind: str
-    """What it is, as in `exporter`."""
+    """The kind of plug-in for messages, as in `exporter`."""
     name: str
     location: str
     """`module:attribute`."""

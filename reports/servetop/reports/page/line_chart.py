@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from servetop.reports.page.html_text import Markup, element
 
 COLOURS = ("#2f7fd0", "#d2691e", "#7a8694", "#b03a86", "#2e8b57", "#8a6d1a")
-"""Of lines, in order; readable on white and on black."""
+"""Colours of the lines, in order; readable on white and on black."""
 MOST_POINTS = 600
 """Points of one line that are drawn; a longer one is drawn by the lowest and highest value of each span."""
 _DASHES = (None, "6 3", "2 3", "8 3 2 3")

@@ -34,7 +34,7 @@ class SectionChart:
     """Lines over a common axis."""
 
     lines: Mapping[str, tuple[Sequence[float], Sequence[float]]]
-    """By name, x ascending and y, of one length; NaN is a gap. NumPy arrays do."""
+    """By the name of each line its x, ascending, and y, of one length; NaN is a gap. NumPy arrays are accepted."""
     x_unit: str = "s"
     y_unit: str = ""
     caption: str = ""

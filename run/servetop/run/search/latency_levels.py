@@ -40,7 +40,7 @@ class LatencySamples:
     """The level up to which each could have been seen yet: that of the time since it was due."""
     begin: float
     end: float
-    """Of the window, run time in seconds."""
+    """Begin and end of the window, run time in seconds."""
     latency: float
     """Median seconds from due to done; NaN if nothing has ended."""
 
@@ -50,9 +50,9 @@ class LevelDeviance:
     """Twice the negative log-likelihood of each level, relative to that of the best fit; shape (levels,)."""
 
     mean: FloatArray
-    """Of the mean likelihood in the range of each level."""
+    """That of the mean likelihood in the range of each level."""
     least: FloatArray
-    """Of the best fit in that range."""
+    """That of the best fit in the range of each level."""
 
 
 def level_deviance(samples: LatencySamples, *, allowed: float, size: float) -> LevelDeviance:

@@ -33,8 +33,8 @@ _DISTANCE, _MOST = 0.01, 160
 _VISIT = 0.015
 """Standard deviation of the load at which a steady run has the level that a visit shows, as a part of the load.
 
-An engine keeps for some time how its requests were placed when the load changed: visits of 30 to 240 s of simulated
-engines differ from steady runs as loads do that are 1 to 3 % apart, those of several loads together by less.
+For some time an engine depends on how its requests began when the load changed. Chosen on simulated engines that do not
+belong to the judged ones (`tests/judgement/searched_servers.py`, closed loops 1 to 6).
 """
 _FITTED = 3
 """Parameters of the curve near the answer that follow from the windows: its place, slope and a bend."""
@@ -70,7 +70,7 @@ def level_posterior(windows: Sequence[LoadWindow], near: LoadPosterior, *, allow
 
 
 def _smeared(above: FloatArray, distance: float) -> FloatArray:
-    """Return the probabilities that the answer is above each load, if levels are those of visits."""
+    """Return the probabilities that the answer is above each load, blurred by how visits differ from steady runs."""
     reach = math.ceil(4 * _VISIT / distance)
     kernel = np.exp(-((np.arange(-reach, reach + 1) * distance / _VISIT) ** 2) / 2)
     padded = np.concatenate((np.ones(reach), above, np.zeros(reach)))
@@ -79,7 +79,7 @@ def _smeared(above: FloatArray, distance: float) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Shown:
-    """What the windows show; arrays have a row for each."""
+    """The loads and the likely levels of the windows; arrays have a row for each window."""
 
     at: FloatArray
     """Logarithms of the loads; shape (windows,)."""

@@ -90,7 +90,8 @@ def windows(
 ) -> list[LoadWindow]:
     """Return one window for each of the probes, in order of time; by default for each load that was measured.
 
-    With `concurrency` loads are numbers of requests in flight; those that are sent at once as it rises do not count.
+    With `concurrency` loads are numbers of requests in flight; nothing counts before half of those have ended that were
+    sent at once as the load began.
     """
     ended = _ends(evidence)
     chosen = merged(evidence.probes) if probes is None else probes

@@ -63,10 +63,20 @@ async def until(condition: Callable[[], object]) -> None:
             await asyncio.sleep(0.01)
 
 
+class Notes(list[str]):
+    """What was noted, and how often a request was made."""
+
+    pushes = 0
+
+    def request(self) -> bytes:
+        self.pushes += 1
+        return b'{"resourceMetrics":[]}'
+
+
 @contextlib.asynccontextmanager
-async def pushing(endpoint: str, *, period: float = 0.02) -> AsyncIterator[list[str]]:
-    notes: list[str] = []
-    push = OtlpPush(metrics_endpoint(endpoint), lambda: b'{"resourceMetrics":[]}', note=notes.append, period=period)
+async def pushing(endpoint: str, *, period: float = 0.02) -> AsyncIterator[Notes]:
+    notes = Notes()
+    push = OtlpPush(metrics_endpoint(endpoint), notes.request, note=notes.append, period=period)
     following = asyncio.ensure_future(push.follow())
     try:
         yield notes
@@ -105,8 +115,7 @@ async def test_a_collector_that_is_not_there_is_one_note() -> None:
     async with collector() as (_, url):
         pass
     async with pushing(url) as notes:
-        await until(lambda: notes)
-        await asyncio.sleep(0.2)
+        await until(lambda: notes.pushes >= 5)
     assert len(notes) == 1
     assert "does not take metrics" in notes[0]
 
