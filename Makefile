@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Python reads these before the tests can remove them: other modules, no assertions, other errors.
 unexport PYTHONHOME PYTHONPATH PYTHONOPTIMIZE PYTHONWARNINGS
 
-.PHONY: help demo audit-clients test test-hostile test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate judge judge-statements judge-rates judge-compare judge-cache judge-price judge-search judge-search-kills judge-search-curves judge-search-aiperf judge-search-vllm judge-reconcile judge-wild lock audit sbom bench bench-client bench-compare bench-memory bench-report bench-tui bench-watch bench-watch-days sample picture options evidence schema site clean
+.PHONY: help demo audit-clients test test-hostile test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate judge judge-statements judge-rates judge-compare judge-cache judge-price judge-search judge-search-kills judge-search-curves judge-search-aiperf judge-search-vllm judge-reconcile judge-wild lock audit sbom bench bench-client bench-compare bench-export bench-memory bench-report bench-tui bench-watch bench-watch-days sample picture options evidence schema site clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -144,6 +144,9 @@ bench-watch: .venv/.installed  ## measure CPU and memory of a watch of 50 server
 
 bench-watch-days: .venv/.installed  ## measure the recording of a watch of 24 hours in virtual time: size, memory, opening (10 minutes)
 	PYTHONPATH=. $(BIN)/python bench/watch_days.py
+
+bench-export: .venv/.installed  ## measure the export of a recording of 1,000,000 requests to Parquet (2 minutes; needs pyarrow)
+	$(BIN)/python bench/export.py
 
 bench-memory: .venv/.installed  ## measure the memory of reading a recording of 5,000,000 requests (20 minutes, 1 GB in the temporary folder)
 	$(BIN)/python bench/run.py --only memory.py

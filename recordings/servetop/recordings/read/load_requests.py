@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,8 +37,8 @@ from servetop.recordings.read.request_chunks import Chunks, counted_tokens
 
 BLOCK = 5000
 """Maximum requests whose chunks are in memory at once."""
-_Rows = npt.NDArray[Any]
-"""Requests with the fields of _TYPES that were read."""
+_Rows = Mapping[str, npt.NDArray[Any]]
+"""Columns of _TYPES by name, of a block of requests."""
 _NARROW = ("prompt_tokens", "output_tokens", "first_output_at", "reasoning_tokens", "required_tokens")
 _NUMBERS = ("due", "sent", "first_token_at", "done_at", *_NARROW)
 _OTHERS = {
@@ -58,6 +58,18 @@ _TYPES: dict[str, Any] = {
 }
 """The first letter of a source of token counts is enough."""
 _ALWAYS = (*_NUMBERS, "status", "token_source", "chunk_tokens")
+_DIFFERENT = (
+    "due",
+    "sent",
+    "first_token_at",
+    "done_at",
+    "headers_at",
+    "id",
+    "prompt_tokens",
+    "output_tokens",
+    "chunks",
+)
+"""Columns that are never the same in all rows of a long recording."""
 _CODED = " ".join(f"WHEN '{status}' THEN {code}" for code, status in enumerate(STATUSES))
 _EXPRESSIONS = {"status": f"CASE status {_CODED} END", "chunks": "ifnull(length(chunk_times) / 4, 0)"}
 _STATUSES = ", ".join(f"'{each}'" for each in STATUSES)
@@ -136,9 +148,12 @@ def load_stage_requests(reader: RecordingReader) -> StageRequests:
 
 
 def load_ended_requests(reader: RecordingReader, others: Sequence[str]) -> RequestColumns:
-    """Read all requests in the order in which they were written, with optional columns, but not the times of chunks."""
+    """Read all requests in the order in which they were written, with optional columns, but not the times of chunks.
+
+    Columns with one value in all rows, which many recordings have, are not read row by row.
+    """
     names = tuple(dict.fromkeys((*others, "chunks")))
-    columns, gaps, by_second = _gathered(_blocks(reader, Selection(), names, measure=_without_times))
+    columns, gaps, by_second = _gathered(_blocks(reader, Selection(), names, measure=_without_times, whole=True))
     found = {name: columns.pop(name) for name in names}
     return RequestColumns(**columns, itl=gaps, tokens_by_second=by_second, others=found)
 
@@ -156,24 +171,40 @@ def _blocks(
     names: Sequence[str],
     *,
     measure: Callable[[_Rows], RequestColumns],
+    whole: bool = False,
 ) -> Iterator[RequestColumns]:
     """Yield an empty block, then the valid requests in blocks; RecordingError if one cannot be read."""
     names = (*_ALWAYS, *names)
-    types = [(name, _TYPES[name]) for name in names]
     where, parameters = selection.where
-    conditions = [_VALID, *(["typeof(id) = 'integer'"] if "id" in names else []), *([where] if where else [])]
-    columns = [_EXPRESSIONS.get(name, name) for name in names]
-    rows = reader.request_rows(columns, where=" AND ".join(conditions), parameters=parameters)
-    block = np.empty(0, dtype=types)
+    valid = " AND ".join([_VALID, *(["typeof(id) = 'integer'"] if "id" in names else [])])
+    equal = _equal_values(reader, names, where=valid) if whole and reader.end is not None else {}
+    read = [name for name in names if name not in equal]
+    columns = [_EXPRESSIONS.get(name, name) for name in read]
+    where = f"{valid} AND {where}" if where else valid
+    rows = reader.request_rows(columns, where=where, parameters=parameters)
+    part = np.empty(0, dtype=[(name, _TYPES[name]) for name in read])
     while True:
         try:
-            yield measure(block)
-            block = np.fromiter(itertools.islice(rows, BLOCK), dtype=types)
+            yield measure(_columns_of(part, equal, names))
+            part = np.fromiter(itertools.islice(rows, BLOCK), dtype=part.dtype)
         except (ValueError, TypeError) as error:
             raise RecordingError(f"{reader.path} is damaged: its request rows are invalid ({error})") from error
-        if not block.size:
+        if not part.size:
             return
-        block = block[~np.any([np.isnan(block[name]) for name in NOT_NULL], axis=0)]
+        part = part[~np.any([np.isnan(part[name]) for name in NOT_NULL], axis=0)]
+
+
+def _equal_values(reader: RecordingReader, names: Sequence[str], *, where: str) -> dict[str, Any]:
+    """Return the columns that have one value in all rows, which no longer change."""
+    columns = {name: _EXPRESSIONS.get(name, name) for name in names if name not in _DIFFERENT}
+    found = reader.equal_request_values(list(columns.values()), where=where)
+    return {name: found[column] for name, column in columns.items() if column in found}
+
+
+def _columns_of(part: npt.NDArray[Any], equal: Mapping[str, Any], names: Sequence[str]) -> _Rows:
+    """Return the columns that were read, and those with one value."""
+    one = {name: np.array(value, dtype=_TYPES[name]) for name, value in equal.items()}
+    return {name: np.broadcast_to(one[name], part.shape) if name in one else part[name] for name in names}
 
 
 def _gathered(blocks: Iterator[RequestColumns]) -> tuple[dict[str, Any], Distribution, FloatArray]:
@@ -224,7 +255,7 @@ def _columns(rows: _Rows, *, first_tokens: FloatArray, counted: FloatArray) -> R
         sized=np.asarray(sized),
         itl=Distribution.of(np.empty(0)),
         tokens_by_second=np.empty(0),
-        others={name: rows[name] for name in _OTHERS if name in (rows.dtype.names or ())},
+        others={name: rows[name] for name in _OTHERS if name in rows},
     )
 
 

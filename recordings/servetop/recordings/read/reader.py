@@ -40,6 +40,7 @@ from servetop.recordings.format.reader_limits import MAX_STAGES
 from servetop.recordings.format.request_codec import ENDED
 from servetop.recordings.format.steady_codec import decode_windows
 from servetop.recordings.read.damage import check_request_rows, find_losses
+from servetop.recordings.read.equal_values import equal_request_values
 from servetop.recordings.read.open import OpenedFile, checkpoint_wal, open_for_reading
 from servetop.recordings.read.polled_rows import PendingCommands, RecentRequests
 from servetop.recordings.read.run_header import decode_run_header, read_run_row
@@ -237,10 +238,12 @@ class RecordingReader:
     ) -> Iterator[tuple[Any, ...]]:
         """Stream raw rows of table `request` in the order in which they were written, up to damage."""
         names = self._tables.or_null("request", columns)
-        condition = valid_request_condition(names)
-        return self._tables.rows(
-            "request", names, where=f"({where}) AND {condition}" if where else condition, parameters=parameters
-        )
+        condition = " AND ".join([*([f"({where})"] if where else []), valid_request_condition(names)])
+        return self._tables.rows("request", names, where=condition, parameters=parameters)
+
+    def equal_request_values(self, columns: Sequence[str], *, where: str) -> dict[str, Any]:
+        """Return the columns that have one valid value in all selected rows of table `request`, with this value."""
+        return equal_request_values(self._tables, columns, where=where)
 
     def stream(self, table: schema.EventTable, *, where: str = "", parameters: Sequence[Any] = ()) -> Iterator[Any]:
         """Yield the events of a table in the order of writing; memory does not grow with their number."""
@@ -270,11 +273,8 @@ class RecordingReader:
         self._opened.release()
         has_log = self.path.with_name(self.path.name + "-wal").exists()
         if ended and has_log and self._opened.scratch is None and self.damage is None:
-            with (
-                contextlib.suppress(sqlite3.Error),
-                contextlib.closing(connect_to(self.path, timeout=0.0)) as connection,
-            ):
-                checkpoint_wal(connection)
+            with contextlib.suppress(sqlite3.Error), contextlib.closing(connect_to(self.path, timeout=0.0)) as log:
+                checkpoint_wal(log)
 
     def _writer_is_gone(self) -> bool:
         writer = Writer.from_json(self._run["writer"])

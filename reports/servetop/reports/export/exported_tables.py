@@ -97,8 +97,13 @@ def table_rows(reader: RecordingReader, name: str) -> Iterator[Any]:
     rows = TABLES[name].read(reader)
     first = next(rows, None)
     if first is None:
-        raise UsageError(f"{reader.name} has no rows for --table {name}: {TABLES[name].empty}")
+        raise UsageError(no_rows(reader, name))
     return _with_first(first, rows)
+
+
+def no_rows(reader: RecordingReader, name: str) -> str:
+    """Return an error for a table without rows."""
+    return f"{reader.name} has no rows for --table {name}: {TABLES[name].empty}"
 
 
 def _with_first(first: Any, rows: Iterator[Any]) -> Iterator[Any]:

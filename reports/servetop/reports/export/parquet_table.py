@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from servetop.core.errors import UsageError
 from servetop.recordings.read.reader import RecordingReader
-from servetop.reports.export.column_table import read_table
+from servetop.reports.export.column_table import ColumnTable
 
 _GROUP = 131_072
 """Rows of one row group, which a reader may skip by its statistics."""
@@ -21,17 +21,18 @@ def require_pyarrow() -> None:
         )
 
 
-def parquet_table(reader: RecordingReader, name: str) -> Iterator[bytes]:
-    """Yield a Parquet file with the columns of `read_table`; what is unknown is null.
+def parquet_table(reader: RecordingReader, table: ColumnTable) -> Iterator[bytes]:
+    """Yield a Parquet file with the columns of a table; what is unknown is null.
 
     The metadata of its schema have the name of the recording, that of the table, and `wall_epoch_s`, the Unix time of
-    second 0.
+    second 0. Columns whose values are mostly different have no dictionary, which would take longer and save nothing.
     """
     import pyarrow
     import pyarrow.parquet
 
-    about = {"recording": reader.name, "table": name, "wall_epoch_s": repr(reader.header.anchor.wall_epoch_s)}
-    table = read_table(reader, name).to_arrow().replace_schema_metadata(about)
+    about = {"recording": reader.name, "table": table.name, "wall_epoch_s": repr(reader.header.anchor.wall_epoch_s)}
+    columns = table.to_arrow().replace_schema_metadata(about)
+    repeated = [each.name for each in columns.schema if each.type != pyarrow.float64() and each.name != "id"]
     sink = pyarrow.BufferOutputStream()
-    pyarrow.parquet.write_table(table, sink, compression="zstd", row_group_size=_GROUP)
+    pyarrow.parquet.write_table(columns, sink, compression="zstd", row_group_size=_GROUP, use_dictionary=repeated)
     yield sink.getvalue().to_pybytes()
