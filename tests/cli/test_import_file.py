@@ -108,7 +108,7 @@ def test_each_run_of_a_file_is_a_recording_and_one_name_is_not_enough_for_them(
         ([], "servetop: "),
         (
             [str(RATE), "--format", "xml"],
-            "servetop: invalid --format xml: use vllm, aiperf, sglang, guidellm, inference-perf or llmperf",
+            "servetop: invalid --format xml: use vllm, aiperf, sglang, guidellm, inference-perf, llmperf or genai-perf",
         ),
         ([str(RATE), "-o", "x.json"], "servetop: -o x.json is no recording by its suffix: give a name that ends in"),
         ([str(RATE), str(CLOSED), "-o", "x.servetop"], "servetop: -o names one recording, and several files become"),

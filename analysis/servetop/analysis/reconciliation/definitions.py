@@ -143,6 +143,7 @@ OTHERS: Mapping[str, Mapping[ReconciledMetric, MetricDefinition]] = {
     "vLLM bench": _BENCH,
     "SGLang bench_serving": _BENCH,
     "AIPerf": {**_OWN_DURATION, ReconciledMetric.TPOT: _LATER_TOKENS, ReconciledMetric.ITL: _LATER_TOKENS},
+    "GenAI-Perf": {ReconciledMetric.TPOT: _LATER_TOKENS, ReconciledMetric.ITL: _LATER_TOKENS},
     "guidellm": {
         **_OWN_DURATION,
         ReconciledMetric.TPOT: MetricDefinition(

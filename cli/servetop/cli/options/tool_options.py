@@ -14,7 +14,7 @@ from servetop.cli.options.parsers import parse_batch_sizes, parse_goodput, parse
 from servetop.cli.options.run_options import RECORDING, SWEEP
 
 EXPORT_FORMATS = ("csv", "jsonl", "parquet", "vllm", "aiperf", "llm-d", "guidellm", "perfetto", "openmetrics")
-IMPORT_FORMATS = ("vllm", "aiperf", "sglang", "guidellm", "inference-perf", "llmperf")
+IMPORT_FORMATS = ("vllm", "aiperf", "sglang", "guidellm", "inference-perf", "llmperf", "genai-perf")
 EXPORT_TABLES = ("requests", "ticks", "stages", "engine", "gpu")
 PLOT_METRICS = ("load", "tokens", "ttft", "tpot", "queue", "kv", "itl", "e2el", "gpu", "latency")
 

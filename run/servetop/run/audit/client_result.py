@@ -14,7 +14,13 @@ from servetop.core.events import RequestRecord
 from servetop.core.text.counted import counted
 from servetop.recordings.library.paths import SUFFIX
 from servetop.recordings.read.reader import RecordingReader
-from servetop.run.imports import aiperf_export, guidellm_report, inference_perf_records, llmperf_responses
+from servetop.run.imports import (
+    aiperf_export,
+    genai_perf_export,
+    guidellm_report,
+    inference_perf_records,
+    llmperf_responses,
+)
 from servetop.run.imports.imported_result import ImportedResult
 from servetop.run.imports.result_file import read_results
 
@@ -22,6 +28,8 @@ OWN = "servetop"
 DEFINITIONS: Mapping[str, str] = {
     aiperf_export.TOOL: "AIPerf's inter-token latency is the mean of each request, which is TPOT here; ITL here is "
     "each gap between chunks",
+    genai_perf_export.TOOL: "GenAI-Perf's inter-token latency is the mean of each request, which is TPOT here, by the "
+    "tokens of its own tokenizer; tokens here are events with content",
     guidellm_report.TOOL: "guidellm's TPOT is the time to the last token divided by all output tokens, the first one "
     "included; TPOT here excludes it",
     llmperf_responses.TOOL: "LLMPerf's inter-token latency includes the time to the first token; TPOT here excludes it",

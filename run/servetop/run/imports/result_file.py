@@ -13,6 +13,7 @@ import orjson
 
 from servetop.core.errors import UsageError, system_reason
 from servetop.run.imports.aiperf_export import is_aiperf_record, read_aiperf_records
+from servetop.run.imports.genai_perf_export import is_genai_perf_export, read_genai_perf_export
 from servetop.run.imports.guidellm_report import is_guidellm_report, read_guidellm_report
 from servetop.run.imports.imported_result import ImportedResult
 from servetop.run.imports.importers import read_recognised, read_with_importer
@@ -74,6 +75,9 @@ FORMATS: Mapping[str, ImportFormat | LineFormat] = {
     ),
     "llmperf": ImportFormat(
         title="individual responses of LLMPerf", recognises=is_llmperf_file, read=read_llmperf_responses
+    ),
+    "genai-perf": ImportFormat(
+        title="profile_export.json of GenAI-Perf", recognises=is_genai_perf_export, read=read_genai_perf_export
     ),
 }
 
