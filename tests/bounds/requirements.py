@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
-OPTIONAL = ("datasets", "web", "proxy", "tokenizers")
+OPTIONAL = ("datasets", "png", "web", "proxy", "tokenizers")
 """Extras whose packages the unit tests use."""
 NOT_RUN = ("import-linter", "mypy", "pre-commit", "ruff", "vulture")
 """Tools that look at the sources; no test imports them."""

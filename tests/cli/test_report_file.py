@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from servetop.cli.main import main
 from servetop.core.config import StageConfig
+from servetop.reports.page.png_picture import png_available, png_of
+from servetop.run.search.result_page import recording_picture
 from tests.judgement.brief_recordings import record_briefly
 
 
@@ -74,6 +77,33 @@ def test_markdown_is_that_of_compare_and_of_summary(
         assert target.read_text(encoding="utf-8") == capsys.readouterr().out
 
 
+@pytest.mark.parametrize("words", [["-o", "x.png"], ["--format", "png", "-o", "x"], ["--format", "png"]])
+def test_a_png_is_the_picture(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("resvg_py")
+    if not png_available():
+        pytest.skip("this machine has no font")
+    monkeypatch.chdir(tmp_path)
+    assert main(["report", "sample", *words]) == 0
+    png = (tmp_path / capsys.readouterr().out.strip()).read_bytes()
+    assert png[:8] == b"\x89PNG\r\n\x1a\n"
+    assert png == png_of(recording_picture("sample"), zoom=2)
+
+
+def test_a_png_without_the_renderer_is_one_line_and_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "resvg_py", None)
+    monkeypatch.chdir(tmp_path)
+    assert main(["report", "sample", "--format", "png"]) == 2
+    assert capsys.readouterr().err == (
+        "servetop: PNG needs resvg: install servetop with its extra, as in pip install 'servetop[png]', or give "
+        "--format svg\n"
+    )
+    assert not any(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(
     ("words", "error"),
     [
@@ -83,10 +113,10 @@ def test_markdown_is_that_of_compare_and_of_summary(
         ),
         (
             ["sample", "-o", "x.pdf"],
-            "--output x.pdf: no format has the suffix .pdf: use .html, .md or .svg, or --format",
+            "--output x.pdf: no format has the suffix .pdf: use .html, .md, .svg or .png, or --format",
         ),
         (["sample", "-o", "x.html", "--format", "md"], "--format md and --output x.html exclude each other"),
-        (["sample", "--format", "pdf"], "html, md or svg"),
+        (["sample", "--format", "pdf"], "html, md, svg or png"),
         (["sample", "--anyway"], "--anyway is for two recordings: name another one, or leave it out"),
         (["sample", "--format", "md", "--price", "2/h"], "--price has no effect on the Markdown of one recording"),
         (["sample,latest", "sample"], "sample,latest names several recordings: name one"),

@@ -26,16 +26,16 @@ def ended(canned: ModuleType) -> Any:
 async def test_a_picture_has_the_screen_and_no_font_from_elsewhere(canned: ModuleType, dashboard: Dashboard) -> None:
     saved: list[tuple[str, str]] = []
 
-    def save(name: str, svg: str) -> Path:
+    def save(name: str, svg: str) -> list[Path]:
         saved.append((name, svg))
-        return Path(f"{name}.svg")
+        return [Path(f"{name}.svg"), Path(f"{name}.png")]
 
     app = dashboard(canned.growing(110.0), options=DashboardOptions(save_picture=save))
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.press("P")
-        await pilot.pause()
+        await app.workers.wait_for_complete(list(app.workers))
         name, svg = saved[0]
-        assert app.viewer.view.message == f"picture of the screen: {name}.svg"
+        assert app.viewer.view.message == f"picture of the screen: {name}.svg and {name}.png"
     assert name == f"{app.viewer.source.name}-1-50"
     text = " ".join(each.text or "" for each in ET.fromstring(svg).iter("{http://www.w3.org/2000/svg}text"))
     assert "Throughput" in text
@@ -68,7 +68,7 @@ async def test_the_report_of_an_active_run_is_refused(canned: ModuleType, dashbo
 
 
 async def test_what_cannot_be_written_is_said(canned: ModuleType, dashboard: Dashboard) -> None:
-    def fail(*_: object) -> Path:
+    def fail(*_: object) -> Any:
         raise ServetopError("cannot write run.svg: no space left on device")
 
     options = DashboardOptions(save_picture=fail, write_report=fail, recording=Path("run.servetop"))

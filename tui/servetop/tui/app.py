@@ -256,7 +256,7 @@ class DashboardApp(App[str]):
 
     def action_save_picture(self) -> None:
         """Save a picture of the screen."""
-        save_picture(self.viewer, self.export_screenshot())
+        self.run_worker(save_picture(self.viewer, self.export_screenshot()))
 
     def action_write_report(self) -> None:
         """Write the report of the recording on the screen."""

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from servetop.analysis.comparison.comparison import Comparison
     from servetop.analysis.sweep.sweep_verdict import SweepVerdict
 
-SavePicture = Callable[[str, str], Path]
-"""Writes an SVG to a new file with this name, without its suffix, and returns where it is; ServetopError."""
+SavePicture = Callable[[str, str], Sequence[Path]]
+"""Writes an SVG to new files with this name, without a suffix, and returns where they are; ServetopError."""
 WriteReport = Callable[[Path], Path]
 """Writes the report of a recording to a new file, and returns where it is; ServetopError."""
 Compare = Callable[[Path], "Comparison"]
@@ -55,7 +55,7 @@ class DashboardOptions:
     baseline: OpenBaseline | None = None
     """Opens the run that the one on the screen is compared with; called in a thread after the first frame."""
     save_picture: SavePicture | None = None
-    """Called with the name and the SVG of a picture; None refuses it."""
+    """Called in a thread with the name and the SVG of a picture; None refuses it."""
     write_report: WriteReport | None = None
     """Called in a thread with the recording on the screen; None refuses it."""
     read_sweep: ReadSweep | None = None

@@ -100,9 +100,9 @@ class ReportOptions:
         str | None,
         Option(
             "--format",
-            "html: a page that works offline; md: Markdown, as for a ticket or a pull request; svg: one picture.",
+            "html: a page that works offline; md: Markdown, as for a ticket or a pull request; svg, png: one picture.",
             default="by the suffix of --output, else html",
-            choices=("html", "md", "svg"),
+            choices=("html", "md", "svg", "png"),
         ),
     ] = None
     price: Annotated[tuple[str, ...], PRICE] = ()

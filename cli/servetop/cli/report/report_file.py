@@ -18,15 +18,20 @@ from servetop.reports.comparison.comparison_markdown import markdown_lines
 from servetop.reports.comparison.watch_comparison_text import watch_markdown
 from servetop.reports.page.comparison_html import comparison_html
 from servetop.reports.page.comparison_page import comparison_page
+from servetop.reports.page.png_picture import png_of, require_png
 from servetop.reports.page.watch_markdown import watch_report_lines
 from servetop.run import console
 from servetop.run.search.result_page import recording_html, recording_picture, search_texts
 
-HTML, MARKDOWN, PICTURE = "html", "md", "svg"
-_SUFFIXES = {".html": HTML, ".htm": HTML, ".md": MARKDOWN, ".markdown": MARKDOWN, ".svg": PICTURE, "": HTML}
+HTML, MARKDOWN, PICTURE, PNG = "html", "md", "svg", "png"
+_SUFFIXES = {
+    ".html": HTML, ".htm": HTML, ".md": MARKDOWN, ".markdown": MARKDOWN, ".svg": PICTURE, ".png": PNG, "": HTML,
+}  # fmt: skip
 """Formats by the suffix of a file."""
-_NAMES = {MARKDOWN: "Markdown", PICTURE: "picture"}
+_NAMES = {MARKDOWN: "Markdown", PICTURE: "picture", PNG: "picture"}
 """Formats of one recording that show no costs."""
+_ZOOM = 2
+"""Pixels of a PNG for each unit of the picture, so that its text is sharp on slides."""
 
 
 def run_report(options: ReportOptions) -> int:
@@ -44,11 +49,13 @@ def run_report(options: ReportOptions) -> int:
         raise UsageError(
             f"--price has no effect on the {_NAMES[kind]} of one recording: leave it out, or give --format html"
         )
-    if len(names) == 2 and kind == PICTURE:
+    if len(names) == 2 and kind in (PICTURE, PNG):
         raise UsageError("a picture shows one recording: name one, or give --format html")
+    if kind == PNG:
+        require_png()
     target = options.output or Path(f"{'-vs-'.join(each.stem for each in sources)}.{kind}")
-    text = _recording_text(names[0], options, kind) if len(names) == 1 else _pair_text(options, kind)
-    write_whole(target, [text])
+    content = _recording_content(names[0], options, kind) if len(names) == 1 else _pair_text(options, kind)
+    write_whole(target, [content])
     console.out(str(target))
     return int(ExitCode.OK)
 
@@ -70,18 +77,20 @@ def _format(options: ReportOptions) -> str:
     named = _SUFFIXES.get(target.suffix.lower())
     if options.format is None and named is None:
         raise UsageError(
-            f"--output {target}: no format has the suffix {target.suffix}: use .html, .md or .svg, or --format"
+            f"--output {target}: no format has the suffix {target.suffix}: use .html, .md, .svg or .png, or --format"
         )
     if options.format is not None and target.suffix and named not in (None, options.format):
         raise UsageError(f"--format {options.format} and --output {target} exclude each other: leave out --format")
     return options.format or named or HTML
 
 
-def _recording_text(name: str, options: ReportOptions, kind: str) -> str:
+def _recording_content(name: str, options: ReportOptions, kind: str) -> str | bytes:
     if kind == HTML:
         return recording_html(name, prices=options.price, on_trouble=console.message)
     if kind == PICTURE:
         return recording_picture(name)
+    if kind == PNG:
+        return png_of(recording_picture(name), zoom=_ZOOM)
     with contextlib.closing(RecordingReader.open(resolve(name))) as reader:
         if reader.header.config.watch is not None:
             return _lines_text(watch_report_lines(reader))

@@ -11,15 +11,16 @@ from servetop.tui.run_viewer import RunViewer
 from servetop.tui.state.command_requests import READ_ONLY
 
 
-def save_picture(viewer: RunViewer, svg: str) -> None:
-    """Save a picture of the screen, named after the run and the time shown, and say where it is."""
+async def save_picture(viewer: RunViewer, svg: str) -> None:
+    """Save a picture of the screen in a thread, named after the run and the time shown, and say where it is."""
     save = viewer.options.save_picture
     if save is None:
         viewer.show_message(READ_ONLY)
         return
     at = formats.clock(viewer.frame().stats.at).replace(":", "-")
     try:
-        viewer.show_message(f"picture of the screen: {save(f'{viewer.source.name}-{at}', portable(svg))}")
+        files = await asyncio.to_thread(save, f"{viewer.source.name}-{at}", portable(svg))
+        viewer.show_message(f"picture of the screen: {' and '.join(map(str, files))}")
     except ServetopError as error:
         viewer.show_message(str(error))
 
