@@ -38,6 +38,10 @@ class PagedColumns:
         """Append entries to one column; all columns must have the same length before they are read."""
         self._newest[name].extend(values)
 
+    def extend_array(self, name: str, values: FloatArray) -> None:
+        """Append the entries of an array to one column, as `extend`."""
+        self._newest[name].frombytes(np.ascontiguousarray(values, dtype=np.float64).tobytes())
+
     def evict(self) -> None:
         """Move entries to the scratch store, except the last one to two pages."""
         while len(self._newest[self._any]) >= 2 * PAGE:

@@ -7,6 +7,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import overload
 
+from servetop.core.merged.row_columns import RowColumns
+from servetop.core.merged.tick_rows import TickRows
 from servetop.core.tick import ClientTick, Tick
 
 ReadTicks = Callable[[int, int], Sequence[Tick]]
@@ -26,7 +28,7 @@ class TickCache(Sequence[Tick]):
         self.evicted = 0
         """Number of evicted ticks: those before this position are not in memory."""
         self._read = read
-        self._newest: list[Tick] = []
+        self._newest = TickRows()
         self._blocks: OrderedDict[int, list[Tick]] = OrderedDict()
 
     def __len__(self) -> int:
@@ -57,12 +59,14 @@ class TickCache(Sequence[Tick]):
 
     def extend(self, ticks: Sequence[Tick]) -> None:
         """Append the next ticks, in order."""
-        self.indexes.extend([tick.client.index for tick in ticks])
-        self._newest.extend(ticks)
+        rows = ticks if isinstance(ticks, TickRows) else TickRows(ticks)
+        self.indexes.extend(RowColumns(rows.rows).indexes if rows.merged else [tick.client.index for tick in rows])
+        self._newest.extend(rows)
 
     def drop(self, count: int) -> None:
         """Drop the first ticks permanently, so that positions decrease. Not valid after `evict`."""
-        del self.indexes[:count], self._newest[:count]
+        del self.indexes[:count]
+        self._newest.drop_first(count)
 
     def evictable_before(self, *, keep: int) -> int:
         """Return the position before which whole blocks can be evicted so that about `keep` ticks remain.
@@ -73,7 +77,7 @@ class TickCache(Sequence[Tick]):
 
     def evict(self, stop: int) -> None:
         """Evict the ticks before position `stop`."""
-        del self._newest[: stop - self.evicted]
+        self._newest.drop_first(stop - self.evicted)
         self.evicted = stop
 
     def _block(self, number: int) -> list[Tick]:

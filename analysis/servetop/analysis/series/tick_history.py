@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from operator import attrgetter
 
@@ -19,7 +19,9 @@ from servetop.core.arrays import FloatArray, np
 from servetop.core.bounds import bounded
 from servetop.core.events import EngineSample
 from servetop.core.histogram import LogHistogram
-from servetop.core.tick import TICK_SECONDS, LoadGauges, Tick
+from servetop.core.merged.row_columns import RowColumns
+from servetop.core.merged.tick_rows import TickRows, last_tick
+from servetop.core.tick import TICK_SECONDS, ClientTick, LoadGauges, Tick
 
 CLIENT_COLUMNS = (
     "due",
@@ -48,6 +50,7 @@ GAUGE_COLUMNS = (
     "kv_usage",
     "kv_blocks_used",
     "max_num_seqs",
+    "kv_blocks_total",
     "scrape_end",
 )
 """Values at the end of a tick; NaN if unknown."""
@@ -71,7 +74,14 @@ _OBJECTIVE_GETTERS = {name: attrgetter(name) for name in OBJECTIVE_COLUMNS}
 _FIRST_TOKENS = attrgetter("ttft.count")
 _GAUGE_GETTERS = {name: attrgetter(f"gauges.{name}") for name in GAUGE_COLUMNS if name in LoadGauges.__slots__}
 _ENGINE_GETTERS = {name: attrgetter(name) for name in GAUGE_COLUMNS if name not in _GAUGE_GETTERS}
-_COLUMNS = (*CLIENT_COLUMNS, "first_tokens", *OBJECTIVE_COLUMNS, *GAUGE_COLUMNS, *ENGINE_DELTA_COLUMNS)
+_COLUMNS = (
+    *CLIENT_COLUMNS,
+    "first_tokens",
+    *OBJECTIVE_COLUMNS,
+    *GAUGE_COLUMNS,
+    "throttled",
+    *ENGINE_DELTA_COLUMNS,
+)
 _CACHED_PERCENTILES = 2_000
 _MAX_EAGER_BLOCKS = 16
 """If at most this many blocks are evicted at once, their percentiles are computed then, otherwise on demand."""
@@ -90,7 +100,7 @@ class TickHistory:
         self._columns = PagedColumns(_COLUMNS, scratch)
         self._last_counters: dict[str, float] = {}
         self._percentiles: dict[tuple[str, int, int], tuple[float, float, float]] = {}
-        self.extend(list(ticks))
+        self.extend(ticks if isinstance(ticks, TickRows) else list(ticks))
 
     def append(self, tick: Tick) -> None:
         """Append the next tick; it must be later than all others."""
@@ -101,6 +111,9 @@ class TickHistory:
         if not ticks:
             return
         self.ticks.extend(ticks)
+        if isinstance(ticks, TickRows) and ticks.merged:
+            self._extend_merged(RowColumns(ticks.rows))
+            return
         clients = [tick.client for tick in ticks]
         samples = [tick.engine for tick in ticks]
         for name, read in _CLIENT_GETTERS.items():
@@ -110,8 +123,32 @@ class TickHistory:
             self._columns.extend(name, map(_number, map(read, clients)))
         for name, read in _ENGINE_GETTERS.items():
             self._columns.extend(name, [math.nan if each is None else bounded(read(each)) for each in samples])
+        self._columns.extend("throttled", map(_is_throttled, ticks))
         for name, counter in ENGINE_DELTA_COLUMNS.items():
             self._columns.extend(name, self._increases(counter, samples))
+
+    def _extend_merged(self, rows: RowColumns) -> None:
+        """Append the ticks of rows of which some stand for many, without making them."""
+        for name, read in _CLIENT_GETTERS.items():
+            self._columns.extend_array(name, rows.client(read))
+        self._columns.extend_array("first_tokens", rows.client(_FIRST_TOKENS))
+        for name, read in (*_GAUGE_GETTERS.items(), *_OBJECTIVE_GETTERS.items()):
+            self._columns.extend_array(name, rows.client(_known(read)))
+        for name in _ENGINE_GETTERS:
+            self._columns.extend_array(name, rows.engine(name))
+        self._columns.extend_array("throttled", rows.row_values(lambda row: _is_throttled(last_tick(row))))
+        for name, counter in ENGINE_DELTA_COLUMNS.items():
+            self._columns.extend_array(name, self._increases_of(counter, rows.engine(counter)))
+
+    def _increases_of(self, counter: str, values: FloatArray) -> FloatArray:
+        """Return what `_increases` does of a column."""
+        found, known = values.copy(), ~np.isnan(values)
+        present = values[known]
+        if present.size:
+            before = np.concatenate([[self._last_counters.get(counter, present[0])], present[:-1]])
+            found[known] = np.where(present >= before, present - before, present)
+            self._last_counters[counter] = float(present[-1])
+        return found
 
     def _increases(self, counter: str, samples: Sequence[EngineSample | None]) -> list[float]:
         read, before, increases = attrgetter(counter), self._last_counters.get(counter), []
@@ -234,6 +271,16 @@ class TickHistory:
         high = math.floor(until / TICK_SECONDS / width + 1e-9) * width
         edges = [self.first_from(index * TICK_SECONDS) for index in range(low, high + 1, width)]
         return list(itertools.pairwise(edges))
+
+
+def _known(read: Callable[[ClientTick], float | None]) -> Callable[[ClientTick], float]:
+    """Return what `read` returns; NaN for None."""
+    return lambda client: _number(read(client))
+
+
+def _is_throttled(tick: Tick) -> float:
+    """Whether the clocks of a GPU were throttled, as 0 or 1."""
+    return float(any(gpu.throttled for gpu in tick.gpus))
 
 
 def _number(value: float | int | None) -> float:

@@ -31,6 +31,7 @@ from servetop.core.interfaces.request_in_flight import MOST_IN_FLIGHT, RequestIn
 from servetop.core.interfaces.run_source import RunHeader, RunUpdate
 from servetop.core.interfaces.series_scrape import SeriesScrape
 from servetop.core.interfaces.skipped_cell import SkippedCell
+from servetop.core.merged.tick_rows import TickRows
 from servetop.core.tick import Tick
 from servetop.recordings.format import schema
 from servetop.recordings.format.column_bounds import valid_request_condition
@@ -116,7 +117,7 @@ class RecordingReader:
         if version == self._version:
             return RunUpdate()
         with self._tables.snapshot():
-            ticks = self._new(schema.TICK, most=most_ticks)
+            ticks = TickRows(self._new(schema.TICK, most=most_ticks))
             if most_ticks is not None and len(ticks) >= most_ticks:
                 return RunUpdate(ticks=ticks, more=True)
             self._version = version
@@ -188,9 +189,9 @@ class RecordingReader:
         newest = next((row[0] for row in self._tables.rows("request", ("max(id)",))), None)
         return 0 if newest is None else int(newest) + 1
 
-    def ticks(self) -> list[Tick]:
+    def ticks(self) -> TickRows:
         """Return all ticks, independent of `poll`."""
-        return self._tables.events(schema.TICK)
+        return TickRows(self._tables.events(schema.TICK))
 
     def past_ticks(self, first: int, last: int) -> list[Tick]:
         """Return the ticks with indexes `first` to `last`, inclusive."""
@@ -228,6 +229,10 @@ class RecordingReader:
         """Return all scrapes of the engine page's series, without those of one of several watched servers, in order."""
         return [each for each in self._tables.events(schema.ENGINE_SERIES) if each.replica is None]
 
+    def stored(self, table: schema.EventTable) -> list[Any]:
+        """Return the rows of a table in order, a merged sample or tick as one that knows how many it stands for."""
+        return self._tables.stored(table)
+
     def gpu_samples(self) -> list[GpuSample]:
         """Return all GPU samples, in order."""
         return self._tables.events(schema.GPU_SAMPLE)
@@ -236,11 +241,9 @@ class RecordingReader:
         self, columns: Sequence[str], *, where: str = "", parameters: Sequence[Any] = ()
     ) -> Iterator[tuple[Any, ...]]:
         """Stream raw rows of table `request` in the order in which they were written, up to damage."""
-        names = self._tables.or_null("request", columns)
-        condition = valid_request_condition(names)
-        return self._tables.rows(
-            "request", names, where=f"({where}) AND {condition}" if where else condition, parameters=parameters
-        )
+        condition = valid_request_condition(names := self._tables.or_null("request", columns))
+        condition = f"({where}) AND {condition}" if where else condition
+        return self._tables.rows("request", names, where=condition, parameters=parameters)
 
     def stream(self, table: schema.EventTable, *, where: str = "", parameters: Sequence[Any] = ()) -> Iterator[Any]:
         """Yield the events of a table in the order of writing; memory does not grow with their number."""
@@ -270,11 +273,8 @@ class RecordingReader:
         self._opened.release()
         has_log = self.path.with_name(self.path.name + "-wal").exists()
         if ended and has_log and self._opened.scratch is None and self.damage is None:
-            with (
-                contextlib.suppress(sqlite3.Error),
-                contextlib.closing(connect_to(self.path, timeout=0.0)) as connection,
-            ):
-                checkpoint_wal(connection)
+            with contextlib.suppress(sqlite3.Error), contextlib.closing(connect_to(self.path, timeout=0.0)) as other:
+                checkpoint_wal(other)
 
     def _writer_is_gone(self) -> bool:
         writer = Writer.from_json(self._run["writer"])
