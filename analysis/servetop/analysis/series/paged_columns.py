@@ -44,12 +44,13 @@ class PagedColumns:
 
     def evict(self) -> None:
         """Move entries to the scratch store, except the last one to two pages."""
-        while len(self._newest[self._any]) >= 2 * PAGE:
-            for name, sums in self._sums.items():
-                sums.append(self.total(name, stop=self._evicted + PAGE))
-            for name, values in self._newest.items():
-                self._pages[name].append(values[:PAGE].tobytes())
-                del values[:PAGE]
+        leaving = (len(self._newest[self._any]) // PAGE - 1) * PAGE
+        for name, values in self._newest.items() if leaving > 0 else ():
+            for first in range(0, leaving, PAGE):
+                page = values[first : first + PAGE]
+                self._sums[name].append(_added(self._sums[name][-1], np.array(page)))
+                self._pages[name].append(page.tobytes())
+            del values[:leaving]
 
     def drop_first(self, count: int) -> None:
         """Drop the first entries permanently; sums still include them. Not valid after `evict` has moved entries."""
@@ -81,11 +82,7 @@ class PagedColumns:
     def total(self, name: str, *, stop: int) -> float:
         """Return the sum of the known entries before `stop`, including dropped ones; NaN if none is known."""
         page = min(stop, self._evicted) // PAGE
-        before, values = self._sums[name][page], self.column(name, start=page * PAGE, stop=stop)
-        known = values[~np.isnan(values)]
-        if not known.size:
-            return before
-        return float(known.sum()) + (0.0 if math.isnan(before) else before)
+        return _added(self._sums[name][page], self.column(name, start=page * PAGE, stop=stop))
 
     def last_known(self, name: str, *, stop: int) -> int | None:
         """Return the position of the last known entry before `stop`; None if there is none."""
@@ -100,3 +97,11 @@ class PagedColumns:
     def up_to(self, name: str, value: float) -> int:
         """Return the number of entries of an ascending column that are at most `value`."""
         return bisect.bisect_right(range(len(self)), value, key=lambda position: self.value(name, position))
+
+
+def _added(before: float, values: FloatArray) -> float:
+    """Return a sum with some more values; NaN if none is known."""
+    known = values[~np.isnan(values)]
+    if not known.size:
+        return before
+    return float(known.sum()) + (0.0 if math.isnan(before) else before)

@@ -194,6 +194,10 @@ class TickHistory:
     def __len__(self) -> int:
         return len(self.ticks)
 
+    def end_of(self, position: int) -> float:
+        """Return the end of a tick in seconds, without reading it."""
+        return (self.ticks.indexes[position] + 1) * TICK_SECONDS
+
     def up_to(self, at: float) -> int:
         """Return the number of ticks that had ended by `at` (seconds)."""
         return bisect.bisect_right(self.ticks.indexes, (at + 1e-9) / TICK_SECONDS - 1)
@@ -230,7 +234,13 @@ class TickHistory:
 
     def histogram(self, name: str, *, start: int, stop: int) -> LogHistogram:
         """Return the sum of the histograms of this name over ticks `start` to `stop`."""
-        return self._old.histogram(name, start, stop, ticks=lambda low, high: self.ticks[low:high])
+        kept = self.ticks.kept
+        if start >= kept:
+            return self._old.histogram(
+                name, start - kept, stop - kept, ticks=lambda low, high: self.ticks[low + kept : high + kept]
+            )
+        early = self._histograms(name, start, min(stop, kept))
+        return LogHistogram.merged([*early, self.histogram(name, start=kept, stop=stop)] if stop > kept else early)
 
     def percentiles(self, name: str, *, start: int, stop: int) -> Percentiles:
         """Return p50, p90 and p99 in seconds over ticks `start` to `stop`; NaN if nothing was measured."""
@@ -248,15 +258,17 @@ class TickHistory:
         return [found[window] for window in windows]
 
     def _compute_percentiles(self, name: str, windows: Sequence[tuple[int, int]]) -> list[Percentiles]:
-        in_memory = [window for window in windows if window[0] >= self.ticks.evicted]
+        kept, evicted = self.ticks.kept, self.ticks.evicted
+        in_memory = [window for window in windows if window[0] >= evicted or window[1] <= kept]
         found = dict(zip(in_memory, sliding_percentiles(in_memory, partial(self._histograms, name)), strict=True))
         return [found.get(window) or self._evicted_percentiles(name, *window) for window in windows]
 
     def _histograms(self, name: str, start: int, stop: int) -> list[LogHistogram]:
-        return [getattr(tick.client, name) for tick in self.ticks[start:stop]]
+        return [getattr(tick.client, name) for tick in self.ticks.measured(start, stop)]
 
     def _evicted_percentiles(self, name: str, start: int, stop: int) -> Percentiles:
-        known = self._old.percentiles(name, start, stop)
+        kept = self.ticks.kept
+        known = self._old.percentiles(name, start - kept, stop - kept) if start >= kept else None
         if known is not None:
             return known
         p50, p90, p99 = self.histogram(name, start=start, stop=stop).percentiles(50, 90, 99)

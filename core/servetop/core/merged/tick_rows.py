@@ -104,6 +104,20 @@ class TickRows(Sequence[Tick]):
     def __iter__(self) -> Iterator[Tick]:
         return iter(self[:]) if not self._ends else self._iterated()
 
+    def plain(self, start: int, stop: int) -> list[Tick]:
+        """Return the ticks between two positions that have rows of their own."""
+        if not self._ends:
+            return self[start:stop]
+        low = bisect.bisect_right(self._ends, start + self._dropped)
+        high = bisect.bisect_left(self._ends, stop + self._dropped)
+        return [row for row in self._rows[low : high + 1] if isinstance(row, Tick)] if start < stop else []
+
+    def split_after_merged(self) -> tuple[TickRows, TickRows]:
+        """Return the rows up to the last one that stands for several ticks, and those after it."""
+        merged = [place for place, row in enumerate(self._rows) if isinstance(row, MergedTick)]
+        after = merged[-1] + 1 if merged else 0
+        return TickRows(self._rows[:after]), TickRows(self._rows[after:])
+
     def extend(self, rows: Iterable[TickRow]) -> None:
         """Append rows, in order of time; those of another such sequence as they are."""
         added = list(rows.rows if isinstance(rows, TickRows) and not rows._dropped else rows)

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from servetop.analysis.comparison.watch_comparison import REMARK, ComparedServer, ComparedWatch, WatchComparison
+from servetop.analysis.diagnosis.run_record import RunRecord
 from servetop.analysis.exported.exported_summary import exported_summary
 from servetop.analysis.exported.scrape_history import ScrapeHistory
 from servetop.analysis.summary.watch_types import WatchedFigures, WatchedServer, WatchSummary
@@ -68,8 +69,9 @@ def compare_watches(paths: Sequence[Path]) -> WatchComparison:
     watches, measured = [], []
     for number, path in enumerate(paths):
         with contextlib.closing(RecordingReader.open(path)) as reader:
-            summary = watch_summary(reader)
-            found = _measured(reader, summary)
+            record = recorded_run(reader)
+            summary = watch_summary(reader, record=record)
+            found = _measured(reader, summary, record)
             date = datetime.fromtimestamp(reader.header.anchor.wall_epoch_s, tz=UTC).isoformat(timespec="seconds")
         measured.append(found)
         watches.append(
@@ -95,13 +97,13 @@ def compare_watches(paths: Sequence[Path]) -> WatchComparison:
     return WatchComparison(remark=REMARK, watches=tuple(watches), servers=tuple(servers))
 
 
-def _measured(reader: RecordingReader, summary: WatchSummary) -> dict[str, _Measured]:
+def _measured(reader: RecordingReader, summary: WatchSummary, record: RunRecord) -> dict[str, _Measured]:
     """Return what was counted by the name of each server, and by "" for all together."""
     exported = {each.name: (each.value, each.p90) for each in summary.engine_metrics or () if each.p90 is not None}
     replicas, whole = summary.replicas or (), summary.watched
     found = {"": _Measured(watched=whole, server=summary.server, quantiles=exported, limited=not replicas)}
-    for each, (_, record, series) in zip(replicas, replica_records(reader, recorded_run(reader)), strict=True):
-        quantiles = _quantiles(record.header.engine, series)
+    for each, (_, own, series) in zip(replicas, replica_records(reader, record), strict=True):
+        quantiles = _quantiles(own.header.engine, series)
         found[each.name] = _Measured(watched=each.watched, server=each.server, quantiles=quantiles)
     return found
 
