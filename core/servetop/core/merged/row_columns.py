@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 
 from servetop.core.arrays import FloatArray, np
-from servetop.core.bounds import bounded
+from servetop.core.bounds import all_bounded, bounded
 from servetop.core.events import EngineSample
 from servetop.core.merged.merged_sample import CONTINUOUS, MERGED_SECONDS, RISING, TIMES, MergedSample
 from servetop.core.merged.tick_rows import TickRow, ticks_in
@@ -74,4 +75,5 @@ class RowColumns:
 
 
 def _column(samples: Sequence[EngineSample | None], name: str) -> FloatArray:
-    return np.array([math.nan if each is None else bounded(getattr(each, name)) for each in samples], dtype=np.float64)
+    read = attrgetter(name)
+    return all_bounded([None if each is None else read(each) for each in samples])

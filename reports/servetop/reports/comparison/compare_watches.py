@@ -69,9 +69,7 @@ def compare_watches(paths: Sequence[Path]) -> WatchComparison:
     watches, measured = [], []
     for number, path in enumerate(paths):
         with contextlib.closing(RecordingReader.open(path)) as reader:
-            record = recorded_run(reader)
-            summary = watch_summary(reader, record=record)
-            found = _measured(reader, summary, record)
+            summary, found = _read(reader)
             date = datetime.fromtimestamp(reader.header.anchor.wall_epoch_s, tz=UTC).isoformat(timespec="seconds")
         measured.append(found)
         watches.append(
@@ -95,6 +93,13 @@ def compare_watches(paths: Sequence[Path]) -> WatchComparison:
         for name in names
     ]
     return WatchComparison(remark=REMARK, watches=tuple(watches), servers=tuple(servers))
+
+
+def _read(reader: RecordingReader) -> tuple[WatchSummary, dict[str, _Measured]]:
+    """Return the summary and the figures; what they are computed from is released before the next watch is read."""
+    record = recorded_run(reader)
+    summary = watch_summary(reader, record=record)
+    return summary, _measured(reader, summary, record)
 
 
 def _measured(reader: RecordingReader, summary: WatchSummary, record: RunRecord) -> dict[str, _Measured]:
