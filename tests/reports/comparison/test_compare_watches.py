@@ -73,7 +73,7 @@ def test_the_command_prints_tables_markdown_and_json(tmp_path: Path, capsys: pyt
     assert data["servers"][0]["figures"].keys() == FIGURES.keys()
     assert watch_comparison_schema() == SCHEMA, "run: make schema"
     assert schema_errors(data, SCHEMA, SCHEMA["$defs"]) == []
-    data["servers"][0]["figures"].popitem()
+    del data["watches"][0]["date"]
     assert schema_errors(data, SCHEMA, SCHEMA["$defs"]) != []
 
 

@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 from servetop.analysis.comparison.watch_comparison import WatchComparison
-from servetop.reports.comparison.compare_watches import FIGURES
 from servetop.reports.schema.summary_schema import object_schema
 
 VERSION = "1.0"
@@ -17,12 +16,6 @@ def watch_comparison_schema() -> dict[str, Any]:
     """Return the schema as dictionaries and lists (JSON Schema, draft 2020-12)."""
     definitions: dict[str, Any] = {}
     root = object_schema(WatchComparison, definitions)
-    each = {"type": "array", "items": {"type": ["number", "null"]}}
-    definitions["compared_server"]["properties"]["figures"] = {
-        "type": "object",
-        "properties": dict.fromkeys(FIGURES, each),
-        "required": list(FIGURES),
-    }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"urn:servetop:watch-comparison:{VERSION}",
