@@ -173,7 +173,7 @@ evidence: .venv/.product  ## write docs/reference/evidence.md from the statement
 schema: .venv/.product  ## write docs/schema/*.json, docs/reference/exported-tables.md and prometheus.md from the types and declarations
 	$(BIN)/python -m servetop.reports.export.exported_tables docs/reference/exported-tables.md
 	$(BIN)/python -m servetop.run.exporter.metrics_page docs/reference/prometheus.md
-	@for each in reports.schema.summary reports.schema.comparison reports.schema.watch reports.schema.shape run.search.search run.audit.audit run.reconcile.reconcile; do \
+	@for each in reports.schema.summary reports.schema.comparison reports.schema.watch reports.schema.watch_comparison reports.schema.shape run.search.search run.audit.audit run.reconcile.reconcile; do \
 		$(BIN)/python -m servetop.$${each}_schema > docs/schema/$${each##*.}.json; done
 
 site:  ## build the site of the docs into site/, for reading without a network

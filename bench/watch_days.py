@@ -1,12 +1,13 @@
 """Measures the recording of a watch of days in virtual time: `python bench/watch_days.py [--servers 1] [--hours 24]`.
 
 The servers are modelled: requests arrive at random, more of them at noon, and each server has the counters, gauges and
-histograms of a vLLM page. Prints size, memory and times of opening and summarising; nothing passes or fails.
+histograms of a vLLM page. Prints size, memory and times of the commands that read all of it; nothing passes or fails.
 """
 
 from __future__ import annotations
 
 import argparse
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -30,8 +31,28 @@ BOUNDS = np.geomspace(0.001, 600.0, 24)
 OTHERS = 60
 """Further series of a page, most of which are constant."""
 BLOCKS, SLOTS = 30_000, 256
-_MEASURED = "import resource, sys; from servetop.cli.main import main"
-_MEMORY = "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)"
+_COMMAND = """
+import sys
+from servetop.cli.main import main
+try: main(sys.argv[1:])
+except SystemExit: pass
+"""
+_REPLAY = """
+import sys
+from pathlib import Path
+from servetop.core.clock import ManualClock
+from servetop.recordings.read.reader import RecordingReader
+from servetop.tui.options import DashboardOptions
+from servetop.tui.run_viewer import RunViewer
+viewer = RunViewer(DashboardOptions(), ManualClock(), redraw=lambda: None, call_later=lambda *_: None)
+viewer.open(RecordingReader.open(Path(sys.argv[1])))
+viewer.frame()
+"""
+_USED = """
+import resource
+used = resource.getrusage(resource.RUSAGE_SELF)
+print(used.ru_utime + used.ru_stime, used.ru_maxrss, file=sys.stderr)
+"""
 
 
 class ModelledServer:
@@ -155,12 +176,13 @@ def write(path: Path, *, servers: int, hours: float, keep: float | None, merged:
     return taken
 
 
-def measure(arguments: tuple[str, ...]) -> str:
-    """Return seconds and memory of a command of servetop."""
+def measure(code: str, *arguments: str) -> str:
+    """Return seconds, processor time and memory of a process that reads the recording, from its start to its end."""
     clock = MonotonicClock()
-    code = f"{_MEASURED}\ntry: main({list(arguments)!r})\nexcept SystemExit: pass\n{_MEMORY}"
-    done = subprocess.run((sys.executable, "-c", code), capture_output=True, text=True, check=False)
-    return f"{clock.now():.1f} s, {int(done.stderr.split()[-1]) / 1024:.0f} MB of memory"
+    command = (sys.executable, "-c", code + _USED, *arguments)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    seconds, memory = done.stderr.split()[-2:]
+    return f"{clock.now():.1f} s, processor {float(seconds):.1f} s, {int(memory) / 1024:.0f} MB of memory"
 
 
 def main() -> None:
@@ -181,8 +203,13 @@ def main() -> None:
         daily = size / options.servers / (options.hours / 24)
         print(f"{options.hours:g} h of {options.servers} servers: {size:.1f} MB, {daily:.1f} MB a day and server")
         print(f"commits: p50 {p50:.2f} ms, p99 {p99:.2f} ms, at most {most:.0f} ms")
-        for name in ("summary", "verify"):
-            print(f"{name}: {measure((name, str(path)))}", flush=True)
+        again, page = path.with_name("again.servetop"), path.with_name("page.html")
+        shutil.copyfile(path, again)
+        print(f"summary: {measure(_COMMAND, 'summary', str(path))}", flush=True)
+        print(f"replay, to the first screen: {measure(_REPLAY, str(path))}", flush=True)
+        print(f"report: {measure(_COMMAND, 'report', str(path), '--output', str(page))}", flush=True)
+        print(f"compare, with a second one: {measure(_COMMAND, 'compare', str(path), str(again))}", flush=True)
+        print(f"verify: {measure(_COMMAND, 'verify', str(path))}", flush=True)
 
 
 if __name__ == "__main__":

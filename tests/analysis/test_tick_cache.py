@@ -14,6 +14,7 @@ from servetop.analysis.series.tick_history import TickHistory
 from servetop.analysis.series.window_cache import SLIDING
 from servetop.core.events import EngineSample
 from servetop.core.histogram import LogHistogram
+from servetop.core.merged.tick_rows import MergedTick, TickRow, TickRows
 from servetop.core.tick import TICK_SECONDS, ClientTick, LoadGauges, Tick
 
 KEEP = 100
@@ -122,3 +123,31 @@ def test_without_a_read_function_no_ticks_are_evicted() -> None:
     history = TickHistory(TICKS)
     history.evict(keep=KEEP)
     assert history.ticks.evicted == 0
+
+
+def test_merged_rows_are_kept_and_the_ticks_after_them_are_evicted() -> None:
+    """Positions, sums and percentiles are the same with and without eviction, across the last merged row."""
+    before = [MergedTick(tick=tick_of(index), count=40, engine=None) for index in range(39, 400, 40)]
+    rows: list[TickRow] = [*before, *(tick_of(index) for index in range(400, 1000))]
+    read: list[tuple[int, int]] = []
+
+    def past(first: int, last: int) -> Sequence[Tick]:
+        read.append((first, last))
+        return [tick_of(index) for index in range(first, last + 1)]
+
+    whole, evicting = TickHistory(TickRows(rows)), TickHistory(read=past)
+    for first in range(0, len(rows), 100):
+        evicting.extend(TickRows(rows[first : first + 100]))
+        evicting.evict(keep=KEEP)
+    assert evicting.ticks.kept == 400
+    assert len(evicting) == len(whole) == 1000
+    assert evicting.ticks.evicted >= 850
+    for start, stop in ((0, 1000), (100, 300), (390, 430), (400, 440), (0, 700), (500, 540), (950, 990)):
+        ours, theirs = (each.histogram("ttft", start=start, stop=stop) for each in (evicting, whole))
+        assert ours.count == theirs.count
+        for each in SLIDING:
+            np.testing.assert_equal(
+                evicting.percentiles(each, start=start, stop=stop), whole.percentiles(each, start=start, stop=stop)
+            )
+    assert [tick.index for tick in evicting.ticks[380:460]] == [*range(380, 460)]
+    assert min(first for first, _ in read) >= 400

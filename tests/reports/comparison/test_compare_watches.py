@@ -14,9 +14,13 @@ from servetop.core.errors import ExitCode, UsageError
 from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.comparison.compare_watches import FIGURES, compare_watches, watches_compared
 from servetop.reports.comparison.watch_comparison_text import ROWS
+from servetop.reports.schema.watch_comparison_schema import watch_comparison_schema
 from servetop.reports.summary.watch_summary import watch_summary
 from tests.analysis.test_watched_signals import ticks
 from tests.recorded_watches import watch_of_one, watch_of_three
+from tests.reports.schema.test_summary_schema import ROOT, schema_errors
+
+SCHEMA = json.loads((ROOT / "docs" / "schema" / "watch_comparison.json").read_text(encoding="utf-8"))
 
 
 def test_figures_are_those_of_the_summaries(tmp_path: Path) -> None:
@@ -67,6 +71,10 @@ def test_the_command_prints_tables_markdown_and_json(tmp_path: Path, capsys: pyt
     data = json.loads(capsys.readouterr().out)
     assert [each["name"] for each in data["servers"]] == ["", "gpu0", "gpu1", "gpu2"]
     assert data["servers"][0]["figures"].keys() == FIGURES.keys()
+    assert watch_comparison_schema() == SCHEMA, "run: make schema"
+    assert schema_errors(data, SCHEMA, SCHEMA["$defs"]) == []
+    del data["watches"][0]["date"]
+    assert schema_errors(data, SCHEMA, SCHEMA["$defs"]) != []
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from servetop.analysis.series.tick_columns import TickColumns
 from servetop.analysis.trust.consistency import ClientTokens, increase
 from servetop.analysis.trust.engine_times import TOTALS, ClientTimes
 from servetop.core.arrays import BoolArray, FloatArray
-from servetop.core.bounds import bounded
+from servetop.core.bounds import all_bounded
 from servetop.core.events import EngineSample, RunEnd, StageChange
 from servetop.core.histogram import LogHistogram
 from servetop.core.interfaces.run_source import RunHeader
@@ -171,4 +172,4 @@ def engine_columns(samples: Sequence[EngineSample]) -> dict[str, FloatArray]:
 
 def sample_column(samples: Sequence[EngineSample], name: str) -> FloatArray:
     """Return one field of each sample; NaN if not exported."""
-    return np.array([bounded(getattr(sample, name)) for sample in samples], dtype=np.float64)
+    return all_bounded(list(map(attrgetter(name), samples)))

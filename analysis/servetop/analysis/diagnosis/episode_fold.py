@@ -111,7 +111,8 @@ class EpisodeFold:
     def _judge(
         self, history: TickHistory, first: int, stop: int, facts: EngineFacts | None, stages: Sequence[StageChange]
     ) -> None:
-        recent, new = self._recent, Signals.of(history, first, stop, facts=facts, stages=stages)
+        recent = self._recent
+        new = Signals.of(history, first, stop, facts=facts, stages=stages, loaded=not self.watched)
         if self.watched:
             new = of_engine(new, history, first, stop)
         elif not self.streamed:  # the first token arrives with the last

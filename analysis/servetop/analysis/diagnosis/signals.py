@@ -8,16 +8,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from servetop.analysis.diagnosis.kv_need import prompt_share, reserved_share, squared_outputs, token_share
+from servetop.analysis.diagnosis.client_signals import CLIENT_SIGNALS, client_columns
+from servetop.analysis.diagnosis.kv_need import prompt_share, reserved_share, token_share
 from servetop.analysis.diagnosis.trailing import quotient, ticks_of, trailing_max, trailing_sum
 from servetop.analysis.engine_gauges import KV_FULL, describe_before, kv_usages
 from servetop.analysis.series.tick_history import TickHistory
-from servetop.analysis.trust.trust import LOOP_LAG_LIMIT, SLIP_LIMIT
 from servetop.core.arrays import BoolArray, FloatArray
 from servetop.core.events import StageChange
-from servetop.core.histogram import LogHistogram, bucket_value
 from servetop.core.interfaces.run_source import EngineFacts
-from servetop.core.tick import TICK_SECONDS, Tick
+from servetop.core.tick import TICK_SECONDS
 
 _COLUMNS = (
     "due",
@@ -109,35 +108,33 @@ class Signals:
         *,
         facts: EngineFacts | None,
         stages: Sequence[StageChange] = (),
+        loaded: bool = True,
     ) -> Signals:
-        """Read ticks `start` to `stop`; the stages and the facts say what the samples do not contain."""
-        ticks = history.ticks[start:stop]
+        """Read ticks `start` to `stop`; the stages and the facts say what the samples do not contain.
+
+        Unless they are `loaded`, nothing was sent in them, and no tick is read for what a client saw.
+        """
         columns = {name: history.column(name, start=start, stop=stop) for name in _COLUMNS}
-        samples = [tick.engine for tick in ticks]
         used = history.column("kv_blocks_used", start=start, stop=stop)
         usage = history.column("kv_usage", start=start, stop=stop)
-        blocks = np.array([math.nan if each is None else _number(each.kv_blocks_total) for each in samples])
+        blocks = history.column("kv_blocks_total", start=start, stop=stop)
         total = np.where(np.isnan(blocks), _number(None if facts is None else facts.kv_blocks_total), blocks)
         sizes = history.column("max_num_seqs", start=start, stop=stop)
         closed = np.isinf(columns["request_rate"])
-        ends = np.array([tick.end for tick in ticks], dtype=np.float64)
-        clients = [tick.client for tick in ticks]
+        ends = (np.array(history.ticks.indexes[start:stop], dtype=np.float64) + 1) * TICK_SECONDS
+        ticks = history.ticks[start:stop] if loaded else ()
+        client = client_columns(ticks) if loaded else dict.fromkeys(CLIENT_SIGNALS, np.zeros(ends.shape))
         return cls(
             ends=ends,
             kv=kv_usages(usage, used, blocks),
-            first_tokens=np.array([each.ttft.count for each in clients], dtype=np.float64),
-            ttft=np.array([each.ttft_due.total for each in clients], dtype=np.float64),
-            served_ttft=np.array([each.ttft.total for each in clients], dtype=np.float64),
-            awaiting=awaiting_first_token(history, start, stop),
+            awaiting=awaiting_first_token(history, start, stop) if loaded else np.zeros(ends.shape),
             base_ttft=np.full(ends.shape, math.inf),
-            finished_tokens=np.array([each.output_len.total for each in clients], dtype=np.float64),
-            squared_outputs=np.array([squared_outputs(each.output_len) for each in clients], dtype=np.float64),
-            needed=prompt_share(ticks, total, facts),
+            needed=prompt_share(ticks, total, facts) if loaded else np.zeros(ends.shape),
             token=token_share(total, facts),
             batch=np.where(np.isnan(sizes), _staged_sizes(ends, stages, facts), sizes),
-            late=np.where(closed, 0.0, [_above(tick.client.slip, _SLIP_BUCKET) for tick in ticks]),
-            lagging=np.array([_lagging(tick) for tick in ticks], dtype=np.float64),
-            throttled=np.array([any(gpu.throttled for gpu in tick.gpus) for tick in ticks], dtype=np.bool_),
+            late=np.where(closed, 0.0, client.pop("late")),
+            throttled=history.column("throttled", start=start, stop=stop) > 0,
+            **client,
             **columns,
         ).without_old_pages(stages, page_age=0.0 if facts is None else facts.page_age)
 
@@ -258,28 +255,6 @@ def replica_count(facts: EngineFacts | None) -> int:
 
 
 _FIELDS = tuple(Signals.__dataclass_fields__)
-
-
-def _bucket_above(seconds: float) -> int:
-    return next(bucket for bucket in range(1400) if bucket_value(bucket) > seconds)
-
-
-_SLIP_BUCKET, _LAG_BUCKET = _bucket_above(SLIP_LIMIT), _bucket_above(LOOP_LAG_LIMIT)
-
-
-def _above(histogram: LogHistogram, bucket: int) -> float:
-    """Return the number of values in `bucket` and those above it."""
-    if not histogram.buckets.size or histogram.buckets[-1] < bucket:
-        return 0.0
-    return float(histogram.counts[histogram.buckets >= bucket].sum())
-
-
-def _lagging(tick: Tick) -> float:
-    client = tick.client
-    if client.chunks and client.stamped == client.chunks:
-        return 0.0
-    late = _above(client.loop_lag, _LAG_BUCKET)
-    return late / client.loop_lag.count if late else 0.0
 
 
 def _number(value: float | None) -> float:

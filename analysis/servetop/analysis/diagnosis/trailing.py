@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 
 from servetop.core.arrays import BoolArray, FloatArray
 from servetop.core.tick import TICK_SECONDS
@@ -25,8 +24,12 @@ def trailing_sum(values: FloatArray | BoolArray, ticks: int) -> FloatArray:
 
 def trailing_max(values: FloatArray, ticks: int) -> FloatArray:
     """Return the maximum of each value and those before it, `ticks` in all; -inf if all are NaN."""
-    padded = np.concatenate([np.full(ticks - 1, -np.inf), np.where(np.isnan(values), -np.inf, values)])
-    return np.asarray(sliding_window_view(padded, ticks).max(axis=1)) if values.size else values
+    found = np.concatenate([np.full(ticks - 1, -np.inf), np.where(np.isnan(values), -np.inf, values)])
+    width = 1  # each entry is the maximum of this many from it on
+    while width < ticks and values.size:
+        step = min(width, ticks - width)
+        found, width = np.maximum(found[:-step], found[step:]), width + step
+    return np.asarray(found) if values.size else values
 
 
 def trailing_min(values: FloatArray, ticks: int) -> FloatArray:

@@ -98,11 +98,12 @@ def whole_period(history: ScrapeHistory, start: float) -> Periods:
     width = history.known_columns(last)
     grown, total, known = np.zeros(width), np.zeros(width), np.zeros(width)
     for block in range(first, last, _BLOCK):
-        each = periods_between(history, range(block, min(block + _BLOCK, last) + 1))
+        positions = range(block, min(block + _BLOCK, last) + 1)
+        each, counts = periods_between(history, positions), history.counts(positions)[1:, np.newaxis]
         part = slice(0, len(each.columns))
         grown[part] += np.nansum(each.increases, axis=0)
-        total[part] += np.nansum(each.newest, axis=0)
-        known[part] += (~np.isnan(each.newest)).sum(axis=0)
+        total[part] += np.nansum(each.newest * counts, axis=0)
+        known[part] += (~np.isnan(each.newest) * counts).sum(axis=0)
     mean = np.divide(total, known, out=np.full(width, np.nan), where=known > 0)
     times = history.times([first, last])
     return Periods(

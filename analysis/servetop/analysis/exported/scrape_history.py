@@ -11,7 +11,7 @@ import numpy as np
 
 from servetop.analysis.series.scratch import Pieces, Scratch
 from servetop.core.arrays import FloatArray, IntArray
-from servetop.core.interfaces.series_scrape import MAX_SERIES, SeriesScrape, unpack_numbers
+from servetop.core.interfaces.series_scrape import MAX_SERIES, MergedScrape, SeriesScrape, unpack_numbers
 
 _CACHED_ROWS = 256
 
@@ -50,6 +50,8 @@ class ScrapeHistory:
         self._widths = array("l")
         """How many columns were known with each of them."""
         self._layout_of = array("l")
+        self._counts = array("l")
+        """How many scrapes each one stands for."""
         self._rows = Pieces(Scratch() if scratch is None else scratch)
         self._numbers: dict[str, int] = {}
         self._cache: dict[int, FloatArray] = {}
@@ -65,6 +67,7 @@ class ScrapeHistory:
             if self._layouts and (not self._times or scrape.at >= self._times[-1]):
                 self._times.append(scrape.at)
                 self._layout_of.append(len(self._layouts) - 1)
+                self._counts.append(scrape.count if isinstance(scrape, MergedScrape) else 1)
                 self._rows.append(scrape.numbers)
 
     def _add_layout(self, columns: IntArray) -> None:
@@ -90,6 +93,10 @@ class ScrapeHistory:
     def times(self, positions: Sequence[int]) -> FloatArray:
         """Return the times of some scrapes in seconds; shape (positions,)."""
         return np.array([self._times[position] for position in positions], dtype=np.float64)
+
+    def counts(self, positions: Sequence[int]) -> FloatArray:
+        """Return how many scrapes some of them stand for, including themselves; shape (positions,)."""
+        return np.array([self._counts[position] for position in positions], dtype=np.float64)
 
     def values(self, positions: Sequence[int]) -> FloatArray:
         """Return the values of some scrapes, NaN where one lacks a series; shape (positions, columns)."""

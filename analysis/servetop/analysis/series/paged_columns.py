@@ -25,10 +25,12 @@ class PagedColumns:
         self._pages = {name: Pieces(scratch) for name in names}
         self._sums = {name: array("d", [math.nan]) for name in names}
         """Sums before each page and, as the last one, before the newest entries; NaN without known entries."""
+        self._uniform: dict[str, tuple[float, int]] = {}
+        """The value and the number of entries of each column that has one value only, which has no other entries."""
         self._any = next(iter(names))
 
     def __len__(self) -> int:
-        return self._evicted + len(self._newest[self._any])
+        return self._evicted + self._uniform.get(self._any, (0.0, len(self._newest[self._any])))[1]
 
     @property
     def _evicted(self) -> int:
@@ -36,20 +38,41 @@ class PagedColumns:
 
     def extend(self, name: str, values: Iterable[float]) -> None:
         """Append entries to one column; all columns must have the same length before they are read."""
+        self._spread(name)
         self._newest[name].extend(values)
+
+    def extend_array(self, name: str, values: FloatArray) -> None:
+        """Append the entries of an array to one column, as `extend`; as long as all are equal they take no memory."""
+        value, count = self._uniform.get(name, (float(values[0]) if values.size else 0.0, 0))
+        is_first = count or not (self._newest[name] or len(self._pages[name]))
+        if values.size and is_first and np.array_equal(values, np.full(values.shape, value), equal_nan=True):
+            self._uniform[name] = value, count + values.size
+            return
+        self._spread(name)
+        self._newest[name].frombytes(np.ascontiguousarray(values, dtype=np.float64).tobytes())
+
+    def _spread(self, name: str) -> None:
+        """Store the entries of a column one by one."""
+        if name in self._uniform:
+            value, count = self._uniform.pop(name)
+            self._newest[name].extend(array("d", [value]) * count)
 
     def evict(self) -> None:
         """Move entries to the scratch store, except the last one to two pages."""
-        while len(self._newest[self._any]) >= 2 * PAGE:
-            for name, sums in self._sums.items():
-                sums.append(self.total(name, stop=self._evicted + PAGE))
-            for name, values in self._newest.items():
-                self._pages[name].append(values[:PAGE].tobytes())
-                del values[:PAGE]
+        for name in list(self._uniform):
+            self._spread(name)
+        leaving = (len(self._newest[self._any]) // PAGE - 1) * PAGE
+        for name, values in self._newest.items() if leaving > 0 else ():
+            for first in range(0, leaving, PAGE):
+                page = values[first : first + PAGE]
+                self._sums[name].append(_added(self._sums[name][-1], np.array(page)))
+                self._pages[name].append(page.tobytes())
+            del values[:leaving]
 
     def drop_first(self, count: int) -> None:
         """Drop the first entries permanently; sums still include them. Not valid after `evict` has moved entries."""
         for name, sums in self._sums.items():
+            self._spread(name)
             sums[-1] = self.total(name, stop=count)
         for values in self._newest.values():
             del values[:count]
@@ -57,6 +80,8 @@ class PagedColumns:
     def column(self, name: str, *, start: int = 0, stop: int | None = None) -> FloatArray:
         """Return entries `start` to `stop`, excluding `stop`; shape (stop - start,)."""
         start, stop, _ = slice(start, stop).indices(len(self))
+        if name in self._uniform:
+            return np.full(max(stop - start, 0), self._uniform[name][0])
         evicted = self._evicted
         parts = [np.array(self._newest[name][max(start - evicted, 0) : max(stop - evicted, 0)], dtype=np.float64)]
         if start < evicted:
@@ -70,6 +95,8 @@ class PagedColumns:
 
     def value(self, name: str, position: int) -> float:
         """Return the entry at a position."""
+        if name in self._uniform:
+            return self._uniform[name][0]
         if position >= self._evicted:
             return self._newest[name][position - self._evicted]
         return float(self.column(name, start=position, stop=position + 1)[0])
@@ -77,11 +104,7 @@ class PagedColumns:
     def total(self, name: str, *, stop: int) -> float:
         """Return the sum of the known entries before `stop`, including dropped ones; NaN if none is known."""
         page = min(stop, self._evicted) // PAGE
-        before, values = self._sums[name][page], self.column(name, start=page * PAGE, stop=stop)
-        known = values[~np.isnan(values)]
-        if not known.size:
-            return before
-        return float(known.sum()) + (0.0 if math.isnan(before) else before)
+        return _added(self._sums[name][page], self.column(name, start=page * PAGE, stop=stop))
 
     def last_known(self, name: str, *, stop: int) -> int | None:
         """Return the position of the last known entry before `stop`; None if there is none."""
@@ -96,3 +119,11 @@ class PagedColumns:
     def up_to(self, name: str, value: float) -> int:
         """Return the number of entries of an ascending column that are at most `value`."""
         return bisect.bisect_right(range(len(self)), value, key=lambda position: self.value(name, position))
+
+
+def _added(before: float, values: FloatArray) -> float:
+    """Return a sum with some more values; NaN if none is known."""
+    known = values[~np.isnan(values)]
+    if not known.size:
+        return before
+    return float(known.sum()) + (0.0 if math.isnan(before) else before)

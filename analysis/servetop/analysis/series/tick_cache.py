@@ -7,6 +7,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import overload
 
+from servetop.core.merged.row_columns import RowColumns
+from servetop.core.merged.tick_rows import TickRows
 from servetop.core.tick import ClientTick, Tick
 
 ReadTicks = Callable[[int, int], Sequence[Tick]]
@@ -23,10 +25,13 @@ class TickCache(Sequence[Tick]):
     def __init__(self, read: ReadTicks | None = None) -> None:
         self.indexes = array("q")
         """Index of each tick in the run."""
+        self.kept = 0
+        """Number of the first ticks that are never evicted, because rows that stand for many are small."""
         self.evicted = 0
-        """Number of evicted ticks: those before this position are not in memory."""
+        """Position of the first tick after the evicted ones: those from `kept` on before it are not in memory."""
         self._read = read
-        self._newest: list[Tick] = []
+        self._first = TickRows()
+        self._newest = TickRows()
         self._blocks: OrderedDict[int, list[Tick]] = OrderedDict()
 
     def __len__(self) -> int:
@@ -43,42 +48,62 @@ class TickCache(Sequence[Tick]):
             start, stop, step = at.indices(len(self))
             return self._between(start, stop) if step == 1 else [self[each] for each in range(start, stop, step)]
         position = range(len(self))[at]
+        if position < self.kept:
+            return self._first[position]
         if position >= self.evicted:
             return self._newest[position - self.evicted]
-        return self._block(position // BLOCK)[position % BLOCK]
+        return self._block((position - self.kept) // BLOCK)[(position - self.kept) % BLOCK]
+
+    def measured(self, start: int, stop: int) -> list[Tick]:
+        """Return the ticks between two positions, without those in which nothing was sent and that were not kept."""
+        plain = self._first.plain(start, min(stop, self.kept))
+        return plain + self._between(max(start, self.kept), stop)
 
     def _between(self, start: int, stop: int) -> list[Tick]:
-        old: list[Tick] = []
-        for position in range(start, min(stop, self.evicted)):
-            if not old or position % BLOCK == 0:
+        old = self._first[start : min(stop, self.kept)]
+        block: list[Tick] = []
+        for position in range(max(start, self.kept) - self.kept, min(stop, self.evicted) - self.kept):
+            if not block or position % BLOCK == 0:
                 block = self._block(position // BLOCK)
             old.append(block[position % BLOCK])
         return [*old, *self._newest[max(start - self.evicted, 0) : max(stop - self.evicted, 0)]]
 
     def extend(self, ticks: Sequence[Tick]) -> None:
         """Append the next ticks, in order."""
-        self.indexes.extend([tick.client.index for tick in ticks])
-        self._newest.extend(ticks)
+        rows = ticks if isinstance(ticks, TickRows) else TickRows(ticks)
+        self.indexes.extend(RowColumns(rows.rows).indexes if rows.merged else [tick.client.index for tick in rows])
+        if rows.merged and self.evicted == self.kept:
+            early, rows = rows.split_after_merged()
+            self._first.extend(self._newest)
+            self._first.extend(early)
+            self._newest, self.kept = TickRows(), len(self._first)
+            self.evicted = self.kept
+        self._newest.extend(rows)
 
     def drop(self, count: int) -> None:
         """Drop the first ticks permanently, so that positions decrease. Not valid after `evict`."""
-        del self.indexes[:count], self._newest[:count]
+        del self.indexes[:count]
+        early = min(count, self.kept)
+        self._first.drop_first(early)
+        self._newest.drop_first(count - early)
+        self.kept = self.evicted = self.kept - early
 
     def evictable_before(self, *, keep: int) -> int:
         """Return the position before which whole blocks can be evicted so that about `keep` ticks remain.
 
         Without a function to read ticks again, none can be evicted.
         """
-        return self.evicted if self._read is None else max((len(self) - keep) // BLOCK * BLOCK, self.evicted)
+        evictable = max((len(self) - self.kept - keep) // BLOCK * BLOCK, 0)
+        return self.evicted if self._read is None else max(self.kept + evictable, self.evicted)
 
     def evict(self, stop: int) -> None:
         """Evict the ticks before position `stop`."""
-        del self._newest[: stop - self.evicted]
+        self._newest.drop_first(stop - self.evicted)
         self.evicted = stop
 
     def _block(self, number: int) -> list[Tick]:
         if number not in self._blocks:
-            indexes = self.indexes[number * BLOCK : (number + 1) * BLOCK]
+            indexes = self.indexes[self.kept + number * BLOCK : self.kept + (number + 1) * BLOCK]
             ticks = {} if self._read is None else {tick.index: tick for tick in self._read(indexes[0], indexes[-1])}
             self._blocks[number] = [ticks.get(index) or Tick(client=ClientTick(index=index)) for index in indexes]
             if len(self._blocks) > _MAX_BLOCKS:

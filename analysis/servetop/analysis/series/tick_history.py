@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from operator import attrgetter
 
@@ -19,7 +19,9 @@ from servetop.core.arrays import FloatArray, np
 from servetop.core.bounds import bounded
 from servetop.core.events import EngineSample
 from servetop.core.histogram import LogHistogram
-from servetop.core.tick import TICK_SECONDS, LoadGauges, Tick
+from servetop.core.merged.row_columns import RowColumns
+from servetop.core.merged.tick_rows import TickRows, last_tick
+from servetop.core.tick import TICK_SECONDS, ClientTick, LoadGauges, Tick
 
 CLIENT_COLUMNS = (
     "due",
@@ -48,6 +50,7 @@ GAUGE_COLUMNS = (
     "kv_usage",
     "kv_blocks_used",
     "max_num_seqs",
+    "kv_blocks_total",
     "scrape_end",
 )
 """Values at the end of a tick; NaN if unknown."""
@@ -71,7 +74,14 @@ _OBJECTIVE_GETTERS = {name: attrgetter(name) for name in OBJECTIVE_COLUMNS}
 _FIRST_TOKENS = attrgetter("ttft.count")
 _GAUGE_GETTERS = {name: attrgetter(f"gauges.{name}") for name in GAUGE_COLUMNS if name in LoadGauges.__slots__}
 _ENGINE_GETTERS = {name: attrgetter(name) for name in GAUGE_COLUMNS if name not in _GAUGE_GETTERS}
-_COLUMNS = (*CLIENT_COLUMNS, "first_tokens", *OBJECTIVE_COLUMNS, *GAUGE_COLUMNS, *ENGINE_DELTA_COLUMNS)
+_COLUMNS = (
+    *CLIENT_COLUMNS,
+    "first_tokens",
+    *OBJECTIVE_COLUMNS,
+    *GAUGE_COLUMNS,
+    "throttled",
+    *ENGINE_DELTA_COLUMNS,
+)
 _CACHED_PERCENTILES = 2_000
 _MAX_EAGER_BLOCKS = 16
 """If at most this many blocks are evicted at once, their percentiles are computed then, otherwise on demand."""
@@ -90,7 +100,7 @@ class TickHistory:
         self._columns = PagedColumns(_COLUMNS, scratch)
         self._last_counters: dict[str, float] = {}
         self._percentiles: dict[tuple[str, int, int], tuple[float, float, float]] = {}
-        self.extend(list(ticks))
+        self.extend(ticks if isinstance(ticks, TickRows) else list(ticks))
 
     def append(self, tick: Tick) -> None:
         """Append the next tick; it must be later than all others."""
@@ -101,6 +111,9 @@ class TickHistory:
         if not ticks:
             return
         self.ticks.extend(ticks)
+        if isinstance(ticks, TickRows) and ticks.merged:
+            self._extend_merged(RowColumns(ticks.rows))
+            return
         clients = [tick.client for tick in ticks]
         samples = [tick.engine for tick in ticks]
         for name, read in _CLIENT_GETTERS.items():
@@ -110,8 +123,32 @@ class TickHistory:
             self._columns.extend(name, map(_number, map(read, clients)))
         for name, read in _ENGINE_GETTERS.items():
             self._columns.extend(name, [math.nan if each is None else bounded(read(each)) for each in samples])
+        self._columns.extend("throttled", map(_is_throttled, ticks))
         for name, counter in ENGINE_DELTA_COLUMNS.items():
             self._columns.extend(name, self._increases(counter, samples))
+
+    def _extend_merged(self, rows: RowColumns) -> None:
+        """Append the ticks of rows of which some stand for many, without making them."""
+        for name, read in _CLIENT_GETTERS.items():
+            self._columns.extend_array(name, rows.client(read))
+        self._columns.extend_array("first_tokens", rows.client(_FIRST_TOKENS))
+        for name, read in (*_GAUGE_GETTERS.items(), *_OBJECTIVE_GETTERS.items()):
+            self._columns.extend_array(name, rows.client(_known(read)))
+        for name in _ENGINE_GETTERS:
+            self._columns.extend_array(name, rows.engine(name))
+        self._columns.extend_array("throttled", rows.row_values(lambda row: _is_throttled(last_tick(row))))
+        for name, counter in ENGINE_DELTA_COLUMNS.items():
+            self._columns.extend_array(name, self._increases_of(counter, rows.engine(counter)))
+
+    def _increases_of(self, counter: str, values: FloatArray) -> FloatArray:
+        """Return what `_increases` does of a column."""
+        found, known = values.copy(), ~np.isnan(values)
+        present = values[known]
+        if present.size:
+            before = np.concatenate([[self._last_counters.get(counter, present[0])], present[:-1]])
+            found[known] = np.where(present >= before, present - before, present)
+            self._last_counters[counter] = float(present[-1])
+        return found
 
     def _increases(self, counter: str, samples: Sequence[EngineSample | None]) -> list[float]:
         read, before, increases = attrgetter(counter), self._last_counters.get(counter), []
@@ -157,6 +194,10 @@ class TickHistory:
     def __len__(self) -> int:
         return len(self.ticks)
 
+    def end_of(self, position: int) -> float:
+        """Return the end of a tick in seconds, without reading it."""
+        return (self.ticks.indexes[position] + 1) * TICK_SECONDS
+
     def up_to(self, at: float) -> int:
         """Return the number of ticks that had ended by `at` (seconds)."""
         return bisect.bisect_right(self.ticks.indexes, (at + 1e-9) / TICK_SECONDS - 1)
@@ -193,7 +234,13 @@ class TickHistory:
 
     def histogram(self, name: str, *, start: int, stop: int) -> LogHistogram:
         """Return the sum of the histograms of this name over ticks `start` to `stop`."""
-        return self._old.histogram(name, start, stop, ticks=lambda low, high: self.ticks[low:high])
+        kept = self.ticks.kept
+        if start >= kept:
+            return self._old.histogram(
+                name, start - kept, stop - kept, ticks=lambda low, high: self.ticks[low + kept : high + kept]
+            )
+        early = self._histograms(name, start, min(stop, kept))
+        return LogHistogram.merged([*early, self.histogram(name, start=kept, stop=stop)] if stop > kept else early)
 
     def percentiles(self, name: str, *, start: int, stop: int) -> Percentiles:
         """Return p50, p90 and p99 in seconds over ticks `start` to `stop`; NaN if nothing was measured."""
@@ -211,15 +258,17 @@ class TickHistory:
         return [found[window] for window in windows]
 
     def _compute_percentiles(self, name: str, windows: Sequence[tuple[int, int]]) -> list[Percentiles]:
-        in_memory = [window for window in windows if window[0] >= self.ticks.evicted]
+        kept, evicted = self.ticks.kept, self.ticks.evicted
+        in_memory = [window for window in windows if window[0] >= evicted or window[1] <= kept]
         found = dict(zip(in_memory, sliding_percentiles(in_memory, partial(self._histograms, name)), strict=True))
         return [found.get(window) or self._evicted_percentiles(name, *window) for window in windows]
 
     def _histograms(self, name: str, start: int, stop: int) -> list[LogHistogram]:
-        return [getattr(tick.client, name) for tick in self.ticks[start:stop]]
+        return [getattr(tick.client, name) for tick in self.ticks.measured(start, stop)]
 
     def _evicted_percentiles(self, name: str, start: int, stop: int) -> Percentiles:
-        known = self._old.percentiles(name, start, stop)
+        kept = self.ticks.kept
+        known = self._old.percentiles(name, start - kept, stop - kept) if start >= kept else None
         if known is not None:
             return known
         p50, p90, p99 = self.histogram(name, start=start, stop=stop).percentiles(50, 90, 99)
@@ -234,6 +283,16 @@ class TickHistory:
         high = math.floor(until / TICK_SECONDS / width + 1e-9) * width
         edges = [self.first_from(index * TICK_SECONDS) for index in range(low, high + 1, width)]
         return list(itertools.pairwise(edges))
+
+
+def _known(read: Callable[[ClientTick], float | None]) -> Callable[[ClientTick], float]:
+    """Return what `read` returns; NaN for None."""
+    return lambda client: _number(read(client))
+
+
+def _is_throttled(tick: Tick) -> float:
+    """Whether the clocks of a GPU were throttled, as 0 or 1."""
+    return float(any(gpu.throttled for gpu in tick.gpus))
 
 
 def _number(value: float | int | None) -> float:

@@ -35,6 +35,14 @@ class SeriesScrape:
         return tuple(self.names.split("\n")[:MAX_SERIES]) if self.names else ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergedScrape(SeriesScrape):
+    """The last of several scrapes, which stands for all of them."""
+
+    count: int
+    """How many they are, including itself."""
+
+
 def pack_numbers(values: Iterable[float]) -> bytes:
     """Return little-endian float64 values, compressed by zlib."""
     numbers = tuple(values)
@@ -45,12 +53,6 @@ def unpack_numbers(packed: bytes, *, count: int) -> bytes | None:
     """Return `count` little-endian float64 values; None if the bytes are damaged or of another number of values."""
     numbers = _unpacked(packed, count)
     return numbers if numbers is not None and len(numbers) == count * _BYTES else None
-
-
-def unpack_all(packed: bytes) -> bytes | None:
-    """Return the little-endian float64 values of at most MAX_SERIES series; None if the bytes are damaged."""
-    numbers = _unpacked(packed, MAX_SERIES)
-    return numbers if numbers is not None and len(numbers) % _BYTES == 0 else None
 
 
 def _unpacked(packed: bytes, most: int) -> bytes | None:

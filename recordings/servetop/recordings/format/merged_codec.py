@@ -11,8 +11,6 @@ from servetop.recordings.format.row_codec import Column, FlatCodec, column_of, e
 
 _Event = TypeVar("_Event")
 
-MERGED_SECONDS = 10.0
-"""Time that a merged row stands for; rows are merged within multiples of it since the run's origin."""
 MERGED = "merged"
 """How many rows a row stands for, including itself: it is the last of them."""
 PEAKS = {"running": "running_max", "waiting": "waiting_max", "kv_usage": "kv_usage_max"}

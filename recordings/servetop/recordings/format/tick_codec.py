@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import typing
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -137,14 +137,21 @@ class TickCodec:
         )
 
     def decode_all(self, rows: Sequence[RowValues]) -> list[Tick]:
-        """Decode ticks; histograms are unpacked column by column, for speed."""
-        columns = [unpack_histograms([row.get(name) for row in rows]) for name in HISTOGRAMS]
-        return [self._tick(row, histograms) for row, histograms in zip(rows, zip(*columns, strict=True), strict=True)]
+        """Decode ticks; histograms are unpacked column by column, for speed, and not those that are empty in all."""
+        blobs = {name: [row.get(name) for row in rows] for name in HISTOGRAMS}
+        columns = {
+            name: unpack_histograms(each) for name, each in blobs.items() if any(blob is not None for blob in each)
+        }
+        if not columns:
+            return [self._tick(row, {}) for row in rows]
+        return [
+            self._tick(row, dict(zip(columns, histograms, strict=True)))
+            for row, histograms in zip(rows, zip(*columns.values(), strict=True), strict=True)
+        ]
 
     @staticmethod
-    def _tick(row: RowValues, histograms: Sequence[LogHistogram]) -> Tick:
-        by_name = dict(zip(HISTOGRAMS, histograms, strict=True))
-        client = _read_client(row, index=row["number"], gauges=_read_gauges(row), **by_name)
+    def _tick(row: RowValues, histograms: Mapping[str, LogHistogram]) -> Tick:
+        client = _read_client(row, index=row["number"], gauges=_read_gauges(row), **histograms)
         sampled = row.get("engine_scrape_start") is not None
         if sampled and row.get("engine_scrape_end") is None:
             raise ValueError("the engine sample of a tick has no end")

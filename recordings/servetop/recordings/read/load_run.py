@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -15,18 +16,19 @@ from servetop.analysis.exported.gpu_peaks import engine_gpus
 from servetop.analysis.series.tick_columns import TickColumns
 from servetop.analysis.trust.engine_times import ClientTimes
 from servetop.core.arrays import FloatArray
-from servetop.core.events import StageChange
+from servetop.core.events import EngineSample, GpuSample, StageChange
+from servetop.core.merged.merged_sample import MergedSample
 from servetop.core.tick import Tick
+from servetop.recordings.format import schema
 from servetop.recordings.read.load_attempts import load_attempts, with_ends
 from servetop.recordings.read.reader import RecordingReader
 
 
 def load_run(reader: RecordingReader, *, ticks: Sequence[Tick] | None = None) -> RunColumns:
-    """Read everything except the requests, and except the ticks if they are given."""
+    """Read all but the requests, and but the ticks if they are given; the columns of ticks are empty of a watch."""
     reader.refresh()
     reader.check_requests()
-    ticks = reader.ticks() if ticks is None else ticks
-    samples, gpus = reader.engine_samples(), reader.gpu_samples()
+    ticks, samples, gpus = _rows(reader, ticks)
     attempts = load_attempts(reader, ticks)
     changes = with_ends(reader.stages(), session_starts(reader.notes()))
     periods = stage_periods(changes)
@@ -59,6 +61,20 @@ def load_run(reader: RecordingReader, *, ticks: Sequence[Tick] | None = None) ->
         pauses=[Period(start=each.at, until=end) for each, end in changes if each.request_rate is None],
         gpus=engine_gpus(gpus),
     )
+
+
+def _rows(
+    reader: RecordingReader, ticks: Sequence[Tick] | None
+) -> tuple[Sequence[Tick], Sequence[EngineSample], Sequence[GpuSample]]:
+    """Return ticks, samples and readings of GPUs; of a watch, whose ticks have no client, the stored rows."""
+    if reader.header.config.watch is not None:
+        return ticks or (), highest_samples(reader, schema.ENGINE_SAMPLE), reader.stored(schema.GPU_SAMPLE)
+    return reader.ticks() if ticks is None else ticks, reader.engine_samples(), reader.gpu_samples()
+
+
+def highest_samples(reader: RecordingReader, table: schema.EventTable) -> list[Any]:
+    """Return the samples of a table, of a row that stands for several the last, with the maxima of its gauges."""
+    return [each.highest if isinstance(each, MergedSample) else each for each in reader.stored(table)]
 
 
 def _gauges(ticks: Sequence[Tick], name: str) -> FloatArray:

@@ -14,6 +14,7 @@ from servetop.core.errors import NotARecordingError, RecordingError, system_reas
 from servetop.recordings.format.reader_limits import ReadBudget, harden
 from servetop.recordings.format.schema import APPLICATION_ID, FORMAT_MAJOR
 from servetop.recordings.format.schema_check import schema_rows, unexpected_object
+from servetop.recordings.read.send_command import connect_to
 
 _MAGIC = b"SQLite format 3\x00"
 _HEADER_BYTES = 100
@@ -81,6 +82,13 @@ def checkpoint_wal(connection: sqlite3.Connection) -> bool:
         return bool(connection.execute("PRAGMA journal_mode = DELETE").fetchone()[0] == "delete")
     except sqlite3.OperationalError:
         return False
+
+
+def merge_log_of(path: Path) -> None:
+    """Merge the write-ahead log that was left beside a file into it, unless another connection needs it."""
+    if path.with_name(f"{path.name}-wal").exists():
+        with contextlib.suppress(sqlite3.Error), contextlib.closing(connect_to(path, timeout=0.0)) as connection:
+            checkpoint_wal(connection)
 
 
 def _first_bytes(path: Path) -> bytes:

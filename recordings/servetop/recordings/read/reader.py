@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,6 +29,7 @@ from servetop.core.interfaces.request_in_flight import MOST_IN_FLIGHT, RequestIn
 from servetop.core.interfaces.run_source import RunHeader, RunUpdate
 from servetop.core.interfaces.series_scrape import SeriesScrape
 from servetop.core.interfaces.skipped_cell import SkippedCell
+from servetop.core.merged.tick_rows import TickRows
 from servetop.core.tick import Tick
 from servetop.recordings.format import schema
 from servetop.recordings.format.column_bounds import valid_request_condition
@@ -41,10 +40,10 @@ from servetop.recordings.format.request_codec import ENDED
 from servetop.recordings.format.steady_codec import decode_windows
 from servetop.recordings.read.damage import check_request_rows, find_losses
 from servetop.recordings.read.equal_values import equal_request_values
-from servetop.recordings.read.open import OpenedFile, checkpoint_wal, open_for_reading
+from servetop.recordings.read.open import OpenedFile, merge_log_of, open_for_reading
 from servetop.recordings.read.polled_rows import PendingCommands, RecentRequests
 from servetop.recordings.read.run_header import decode_run_header, read_run_row
-from servetop.recordings.read.send_command import connect_to, write_command
+from servetop.recordings.read.send_command import write_command
 from servetop.recordings.read.table_reader import TableReader
 from servetop.recordings.read.tick_totals import TickTotals, output_tokens_by_bin, tick_totals
 
@@ -117,7 +116,7 @@ class RecordingReader:
         if version == self._version:
             return RunUpdate()
         with self._tables.snapshot():
-            ticks = self._new(schema.TICK, most=most_ticks)
+            ticks = TickRows(self._new(schema.TICK, most=most_ticks))
             if most_ticks is not None and len(ticks) >= most_ticks:
                 return RunUpdate(ticks=ticks, more=True)
             self._version = version
@@ -189,9 +188,9 @@ class RecordingReader:
         newest = next((row[0] for row in self._tables.rows("request", ("max(id)",))), None)
         return 0 if newest is None else int(newest) + 1
 
-    def ticks(self) -> list[Tick]:
+    def ticks(self) -> TickRows:
         """Return all ticks, independent of `poll`."""
-        return self._tables.events(schema.TICK)
+        return TickRows(self._tables.events(schema.TICK))
 
     def past_ticks(self, first: int, last: int) -> list[Tick]:
         """Return the ticks with indexes `first` to `last`, inclusive."""
@@ -229,6 +228,10 @@ class RecordingReader:
         """Return all scrapes of the engine page's series, without those of one of several watched servers, in order."""
         return [each for each in self._tables.events(schema.ENGINE_SERIES) if each.replica is None]
 
+    def stored(self, table: schema.EventTable) -> list[Any]:
+        """Return the rows of a table in order, a merged sample or tick as one that knows how many it stands for."""
+        return self._tables.stored(table)
+
     def gpu_samples(self) -> list[GpuSample]:
         """Return all GPU samples, in order."""
         return self._tables.events(schema.GPU_SAMPLE)
@@ -237,8 +240,8 @@ class RecordingReader:
         self, columns: Sequence[str], *, where: str = "", parameters: Sequence[Any] = ()
     ) -> Iterator[tuple[Any, ...]]:
         """Stream raw rows of table `request` in the order in which they were written, up to damage."""
-        names = self._tables.or_null("request", columns)
-        condition = " AND ".join([*([f"({where})"] if where else []), valid_request_condition(names)])
+        condition = valid_request_condition(names := self._tables.or_null("request", columns))
+        condition = f"({where}) AND {condition}" if where else condition
         return self._tables.rows("request", names, where=condition, parameters=parameters)
 
     def equal_request_values(self, columns: Sequence[str], *, where: str) -> dict[str, Any]:
@@ -271,10 +274,8 @@ class RecordingReader:
         """Close the file; with `merge_log`, merge the write-ahead log of a finished run into it."""
         ended = merge_log and not self._opened.in_memory and (self.end is not None or self._writer_is_gone())
         self._opened.release()
-        has_log = self.path.with_name(self.path.name + "-wal").exists()
-        if ended and has_log and self._opened.scratch is None and self.damage is None:
-            with contextlib.suppress(sqlite3.Error), contextlib.closing(connect_to(self.path, timeout=0.0)) as log:
-                checkpoint_wal(log)
+        if ended and self._opened.scratch is None and self.damage is None:
+            merge_log_of(self.path)
 
     def _writer_is_gone(self) -> bool:
         writer = Writer.from_json(self._run["writer"])

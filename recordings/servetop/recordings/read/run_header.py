@@ -11,12 +11,12 @@ from typing import Any
 
 from servetop.core.errors import RecordingError, UsageError
 from servetop.core.interfaces.run_source import RunHeader
+from servetop.core.merged.merged_sample import MERGED_SECONDS
 from servetop.core.tick import TICK_SECONDS
 from servetop.recordings.format import schema
 from servetop.recordings.format.column_bounds import MAX_RUN_SECONDS
 from servetop.recordings.format.header import decode_header
 from servetop.recordings.format.liveness import MAX_PID
-from servetop.recordings.format.merged_codec import MERGED_SECONDS
 from servetop.recordings.read.table_reader import TableReader
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from servetop.core.errors import RecordingError
+from servetop.core.merged.tick_rows import TickRow, TickRows, first_index
 from servetop.core.tick import TICK_SECONDS, Tick
 from servetop.recordings.format.column_bounds import MOST_MERGED, valid_row_condition
 from servetop.recordings.format.merged_codec import MERGED
@@ -125,6 +126,11 @@ class TableReader:
         """Return events in this order; an invalid row is omitted and recorded as damage."""
         return [event for _, event in self.numbered_events(table, where=where, parameters=parameters, order=order)]
 
+    def stored(self, table: EventTable) -> list[Any]:
+        """Return what each row stands for in order, without making the events of a row that stands for several."""
+        with _collector_paused():
+            return [event for _, event in self._numbered(table, where="", parameters=(), order="seq", stored=True)]
+
     def numbered_events(
         self, table: EventTable, *, where: str = "", parameters: Sequence[Any] = (), order: str = "seq"
     ) -> list[tuple[int, Any]]:
@@ -133,7 +139,7 @@ class TableReader:
             return list(self._numbered(table, where=where, parameters=parameters, order=order))
 
     def streamed(self, table: EventTable, *, where: str = "", parameters: Sequence[Any] = ()) -> Iterator[Any]:
-        """Yield events in the order of writing, with at most a thousand in memory."""
+        """Yield events in the order of writing, with at most a thousand in memory; of a merged tick the row."""
         return (event for _, event in self._numbered(table, where=where, parameters=parameters, order="seq"))
 
     def events_after(self, table: EventTable, seq: int, *, most: int | None = None) -> tuple[list[Any], int]:
@@ -148,7 +154,7 @@ class TableReader:
         try:
             rows = (first, last + MOST_MERGED)  # a row that stands for several ticks has the number of the last
             ticks = self.events(TICK, where="number BETWEEN ? AND ?", parameters=rows, order="number")
-            return [tick for tick in ticks if first <= tick.index <= last]
+            return [tick for tick in TickRows(ticks) if first <= tick.index <= last]
         finally:
             self.last_tick_end = read_until
 
@@ -184,7 +190,7 @@ class TableReader:
             self.record_damage(short_message(error))
 
     def _numbered(
-        self, table: EventTable, *, where: str, parameters: Sequence[Any], order: str
+        self, table: EventTable, *, where: str, parameters: Sequence[Any], order: str, stored: bool = False
     ) -> Iterator[tuple[int, Any]]:
         self._has_read_ticks = self._has_read_ticks or table is TICK
         names, checked = self._selected(table)
@@ -197,11 +203,12 @@ class TableReader:
             if order.split()[0] == "seq":
                 block, newest = self._ascending(block, newest, names.index("seq"))
             for row, last in self._decoded(table, names, block):
-                for event in merged.events(row, last) if merges else (last,):
+                found = (merged.stored(row, last),) if stored else merged.events(row, last) if merges else (last,)
+                for event in found:
                     if table is TICK:
                         if self._cause is not None and self._is_beyond_a_gap(event):
                             return
-                        self.last_tick_end = event.end
+                        self.last_tick_end = last.end
                     yield row["seq"], event
 
     def _event_before(self, table: EventTable, seq: int, key: Hashable) -> Any:
@@ -233,9 +240,10 @@ class TableReader:
             newest = row[at]
         return rows, newest
 
-    def _is_beyond_a_gap(self, tick: Tick) -> bool:
-        """Whether ticks before this one are lost, where the readable part of a damaged run ends."""
-        return self.last_tick_end is not None and tick.start > self.last_tick_end + TICK_SECONDS / 2
+    def _is_beyond_a_gap(self, row: TickRow) -> bool:
+        """Whether ticks before this row are lost, where the readable part of a damaged run ends."""
+        start = first_index(row) * TICK_SECONDS
+        return self.last_tick_end is not None and start > self.last_tick_end + TICK_SECONDS / 2
 
     def _decoded(
         self, table: EventTable, names: Sequence[str], rows: Sequence[tuple[Any, ...]]

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from servetop.core.errors import NotARecordingError, RecordingError
+from servetop.core.merged.tick_rows import first_index, ticks_in
 from servetop.core.tick import COUNTED_AS, TICK_SECONDS
 from servetop.recordings.format.schema import (
     COMMAND,
@@ -105,10 +106,11 @@ def _pages(tables: TableReader) -> str:
 def _ticks(tables: TableReader) -> str:
     first = following = None
     count = 0
-    for tick in tables.streamed(TICK):
-        if following is not None and tick.index != following:
+    for row in tables.streamed(TICK):
+        if following is not None and first_index(row) != following:
             tables.record_damage(f"ticks are missing or out of order after second {following * TICK_SECONDS:.2f}")
-        first, following, count = tick.index if first is None else first, tick.index + 1, count + 1
+        first, count = first_index(row) if first is None else first, count + ticks_in(row)
+        following = first_index(row) + ticks_in(row)
     kept_from = next((row.get("kept_from") for row in tables.row_dicts("run", ("kept_from",))), None) or 0.0
     if first is not None and first * TICK_SECONDS != kept_from:
         tables.record_damage(f"the ticks before second {first * TICK_SECONDS:.2f} are missing")
@@ -134,7 +136,7 @@ def _requests(tables: TableReader) -> str:
 
 
 def _other_rows(tables: TableReader) -> str:
-    counts = {table.name: len(tables.events(table)) for table in _OTHERS}
+    counts = {table.name: len(tables.stored(table)) for table in _OTHERS}
     return ", ".join(f"{count:,} of {name}" for name, count in counts.items() if count) or "none"
 
 

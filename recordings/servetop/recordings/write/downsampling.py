@@ -12,8 +12,8 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from servetop.core.merged.merged_sample import MERGED_SECONDS
 from servetop.core.tick import TICK_SECONDS
-from servetop.recordings.format.merged_codec import MERGED_SECONDS
 from servetop.recordings.format.tick_checksum import CHECKSUM, TickChecksum
 from servetop.recordings.write.merge_rows import Row, merged_devices, merged_samples, merged_series, merged_ticks
 

@@ -61,7 +61,7 @@ def _items(reader: RecordingReader, thresholds: Sequence[str], *, recording: str
             f"{reader.name} is a recorded watch without a threshold: give one, as in --threshold 'kv_usage<90%'"
         )
     hold = (config.watch or WatchConfig()).hold
-    return [_item(*found, recording=recording) for found in judged_servers(reader, wanted, hold=hold, named=False)]
+    return [_item(*found, recording=recording) for found in judged_servers(reader, wanted, hold=hold)]
 
 
 def _item(server: str, threshold: WatchThreshold, found: ThresholdResult, *, recording: str) -> CheckItem:

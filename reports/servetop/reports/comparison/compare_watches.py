@@ -18,8 +18,7 @@ from servetop.core.units import MS_PER_S
 from servetop.engines.metrics.exported_tables import exported_metrics
 from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.comparison.load_comparison import distinct_arms
-from servetop.reports.summary.recorded_run import recorded_run
-from servetop.reports.summary.replica_watches import replica_records
+from servetop.reports.summary.replica_watches import replica_series
 from servetop.reports.summary.watch_summary import watch_summary
 
 _LATENCIES = {"ttft": "TTFT", "tpot": "TPOT", "itl": "ITL", "e2el": "E2EL", "queue": "time in the queue"}
@@ -68,8 +67,7 @@ def compare_watches(paths: Sequence[Path]) -> WatchComparison:
     watches, measured = [], []
     for number, path in enumerate(paths):
         with contextlib.closing(RecordingReader.open(path)) as reader:
-            summary = watch_summary(reader)
-            found = _measured(reader, summary)
+            summary, found = _read(reader)
             date = datetime.fromtimestamp(reader.header.anchor.wall_epoch_s, tz=UTC).isoformat(timespec="seconds")
         measured.append(found)
         watches.append(
@@ -95,13 +93,19 @@ def compare_watches(paths: Sequence[Path]) -> WatchComparison:
     return WatchComparison(remark=REMARK, watches=tuple(watches), servers=tuple(servers))
 
 
+def _read(reader: RecordingReader) -> tuple[WatchSummary, dict[str, _Measured]]:
+    """Return the summary and the figures; what they are computed from is released before the next watch is read."""
+    summary = watch_summary(reader)
+    return summary, _measured(reader, summary)
+
+
 def _measured(reader: RecordingReader, summary: WatchSummary) -> dict[str, _Measured]:
     """Return what was counted by the name of each server, and by "" for all together."""
     exported = {each.name: (each.value, each.p90) for each in summary.engine_metrics or () if each.p90 is not None}
     replicas, whole = summary.replicas or (), summary.watched
     found = {"": _Measured(watched=whole, server=summary.server, quantiles=exported, limited=not replicas)}
-    for each, (_, record, series) in zip(replicas, replica_records(reader, recorded_run(reader)), strict=True):
-        quantiles = _quantiles(record.header.engine, series)
+    for each, (facts, series) in zip(replicas, replica_series(reader) if replicas else (), strict=True):
+        quantiles = _quantiles(facts, series)
         found[each.name] = _Measured(watched=each.watched, server=each.server, quantiles=quantiles)
     return found
 

@@ -70,13 +70,13 @@ def time_columns(
 
     `rates` are columns of counts by the names of their rates.
     """
-    first = max(since, history.ticks[0].end - TICK_SECONDS) if len(history) else 0.0
-    until = history.ticks[-1].end if len(history) else 0.0
+    first = max(since, history.end_of(0) - TICK_SECONDS) if len(history) else 0.0
+    until = history.end_of(-1) if len(history) else 0.0
     ticks = max(_SHORTEST, math.ceil((until - first) / TICK_SECONDS / most))
     seconds = ticks * TICK_SECONDS
     bins = history.bins(first - seconds, until=until + seconds, width=ticks)
-    bins = [each for each in bins if each[1] > each[0] and history.ticks[each[1] - 1].end > first]
-    ends = [history.ticks[stop - 1].end for _, stop in bins]
+    bins = [each for each in bins if each[1] > each[0] and history.end_of(each[1] - 1) > first]
+    ends = [history.end_of(stop - 1) for _, stop in bins]
     columns = {"at": np.array(ends, dtype=np.float64) - seconds / 2}
     columns["target"] = _target(history, bins)
     for name, counted in rates.items():

@@ -65,7 +65,8 @@ class WatchPage:
 
 def watch_page(reader: RecordingReader, *, name: str) -> WatchPage:
     """Read what the page of a watch shows; RecordingError if it cannot be read."""
-    summary, record = watch_summary(reader), recorded_run(reader)
+    record = recorded_run(reader)
+    summary = watch_summary(reader, record=record)
     servers = [
         ServerHistory(name=who, record=each, series=series) for who, each, series in replica_records(reader, record)
     ]
@@ -79,7 +80,7 @@ def watch_page(reader: RecordingReader, *, name: str) -> WatchPage:
         summary=summary,
         record=record,
         servers=servers,
-        thresholds=list(_thresholds(reader)),
+        thresholds=list(_thresholds(reader, record)),
         time=time,
         charts=time_charts(time, charts),
         shown=shown,
@@ -98,11 +99,11 @@ def _worst(servers: Sequence[ServerHistory], replicas: Sequence[ReplicaWatch]) -
     return [servers[place] for place in sorted(chosen)]
 
 
-def _thresholds(reader: RecordingReader) -> Iterator[tuple[str, str, str]]:
+def _thresholds(reader: RecordingReader, record: RunRecord) -> Iterator[tuple[str, str, str]]:
     config = reader.header.config
     wanted = [parse_watch_threshold(text) for text in config.thresholds]
     hold = (config.watch or WatchConfig()).hold
-    for server, threshold, found in judged_servers(reader, wanted, hold=hold, named=False) if wanted else ():
+    for server, threshold, found in judged_servers(reader, wanted, hold=hold, record=record) if wanted else ():
         text = (found.broken or found.undecided).removeprefix(threshold.text).removeprefix(": ").strip()
         yield threshold.text, server or "the server", text or "kept"
 

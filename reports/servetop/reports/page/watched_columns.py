@@ -58,7 +58,7 @@ def watched_columns(
 ) -> TimeColumns:
     """Return the columns of one server from its first metrics page on, without those that only a client has."""
     known = np.flatnonzero(~np.isnan(record.history.column("scrape_end")))
-    since = record.history.ticks[int(known[0])].end if known.size else 0.0
+    since = record.history.end_of(int(known[0])) if known.size else 0.0
     time = time_columns(record.history, gpus, since=since, most=most, rates=_RATES, latencies=())
     columns = {name: values for name, values in time.columns.items() if not name.startswith(_OF_A_CLIENT)}
     return replace(time, columns={**columns, **_quantiles(record, series, columns["at"], seconds=time.seconds)})
@@ -151,7 +151,7 @@ def columns_of_servers(servers: Sequence[ServerHistory], *, most: int = MOST_BIN
 
 def _first_read(record: RunRecord) -> float:
     known = np.flatnonzero(~np.isnan(record.history.column("scrape_end")))
-    return record.history.ticks[int(known[0])].end if known.size else math.inf
+    return record.history.end_of(int(known[0])) if known.size else math.inf
 
 
 def charts_of_servers(servers: Sequence[ServerHistory]) -> Sequence[ChartSpec]:

@@ -91,6 +91,8 @@ def _type(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     if typing.get_origin(inner) is tuple:
         items = _type(typing.get_args(inner)[0], definitions)
         return {"type": "array", "items": items}
+    if typing.get_origin(inner) is Mapping:
+        return {"type": "object", "additionalProperties": _type(typing.get_args(inner)[1], definitions)}
     if dataclasses.is_dataclass(inner) and isinstance(inner, type):
         name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", inner.__name__).lower()
         definitions.setdefault(name, object_schema(inner, definitions))

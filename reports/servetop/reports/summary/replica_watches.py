@@ -58,6 +58,12 @@ def replica_records(reader: RecordingReader, record: RunRecord) -> Iterator[tupl
         yield each[-1].name, own, series.get(number, ScrapeHistory())
 
 
+def replica_series(reader: RecordingReader) -> list[tuple[EngineFacts | None, ScrapeHistory]]:
+    """Return the facts and the scrapes of each server that was listed, in their order."""
+    changes, series = _changes(reader), _series(reader)
+    return [(_facts(each), series.get(number, ScrapeHistory())) for number, each in sorted(changes.items())]
+
+
 def _replica_watch(
     record: RunRecord,
     run: RunColumns,

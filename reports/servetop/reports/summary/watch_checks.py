@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from servetop.analysis.diagnosis.run_record import RunRecord
 from servetop.analysis.engine_gauges import kv_usages
 from servetop.analysis.exported.metric_values import metric_values, periods_between
 from servetop.analysis.exported.scrape_history import ScrapeHistory
@@ -41,7 +42,9 @@ def checked_watch(reader: RecordingReader, end: RunEnd) -> RunEnd:
     if config.watch is None or not config.thresholds or end.exit_code != ExitCode.OK:
         return end
     thresholds = [parse_watch_threshold(text) for text in config.thresholds]
-    found = [each for _, _, each in judged_servers(reader, thresholds, hold=config.watch.hold, end=end)]
+    record = recorded_run(reader, end=end)
+    judged = judged_servers(reader, thresholds, hold=config.watch.hold, record=record, named=True)
+    found = [each for _, _, each in judged]
     if broken := [each.broken for each in found if each.broken]:
         return RunEnd(at=end.at, exit_code=int(ExitCode.THRESHOLDS), reason="; ".join(broken))
     if undecided := [each.undecided for each in found if each.undecided]:
@@ -54,14 +57,14 @@ def judged_servers(
     thresholds: Sequence[WatchThreshold],
     *,
     hold: float,
-    end: RunEnd | None = None,
-    named: bool = True,
+    record: RunRecord | None = None,
+    named: bool = False,
 ) -> Iterator[tuple[str, WatchThreshold, ThresholdResult]]:
     """Yield server (empty for one that is watched alone), threshold and judgement, which has the name if `named`.
 
-    `end` is the end of the watch if it is not recorded yet.
+    `record` is what was read of the watch before.
     """
-    record = recorded_run(reader, end=end)
+    record = record or recorded_run(reader)
     servers = list(replica_records(reader, record))
     if not servers:
         series = ScrapeHistory()
@@ -84,7 +87,7 @@ def _values(
     if metric in RATES:
         return _rate(history, RATES[metric]), TICK_SECONDS
     name, _, quantile = metric.partition("_")
-    seconds = history.ticks[-1].end if len(history) else 0.0
+    seconds = history.end_of(-1) if len(history) else 0.0
     return _quantiles(facts, series, LATENCIES[name], quantile, seconds=seconds), WINDOW
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from servetop.analysis.columns.run_columns import Period
+from servetop.analysis.diagnosis.run_record import RunRecord
 from servetop.analysis.summary.engine_metrics import engine_summary, server_summary
 from servetop.analysis.summary.watch_types import ReplicaWatch, WatchedServer, WatchSummary
 from servetop.analysis.summary.watched_figures import watch_headline, watched_figures
@@ -21,9 +22,11 @@ from servetop.reports.summary.replica_watches import fleet_headline, replica_wat
 from servetop.reports.summary.summary import recording_state
 
 
-def watch_summary(reader: RecordingReader, *, end: RunEnd | None = None) -> WatchSummary:
-    """Summarise a watch; `end` is its end, if it is not recorded yet."""
-    run, record = load_run(reader), recorded_run(reader, end=end)
+def watch_summary(
+    reader: RecordingReader, *, end: RunEnd | None = None, record: RunRecord | None = None
+) -> WatchSummary:
+    """Summarise a watch; `end` is its end, if it is not recorded yet, and `record` what was read of it before."""
+    run, record = load_run(reader), record or recorded_run(reader, end=end)
     config, facts, end = run.header.config, run.header.engine, record.end
     figures = watched_figures(record, run)
     replicas = replica_watches(reader, run, record)

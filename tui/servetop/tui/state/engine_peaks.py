@@ -13,6 +13,7 @@ from servetop.analysis.engine_gauges import describe_before
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.arrays import FloatArray
 from servetop.core.events import StageChange
+from servetop.core.tick import TICK_SECONDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +36,7 @@ def engine_peaks(
     Pages that may be `page_age` seconds old do not count where they may describe the time before the first stage.
     """
     starts = np.array([each.at for each in stages if each.request_rate is not None][:1])
-    ends = np.array([tick.end for tick in history.ticks], dtype=np.float64)
+    ends = (np.array(history.ticks.indexes, dtype=np.float64) + 1) * TICK_SECONDS
     old = describe_before(ends, starts, page_age=page_age)
     running, waiting = (history.column(name) for name in ("running", "waiting"))
     known = ~np.isnan(running) | ~np.isnan(waiting)
