@@ -296,6 +296,5 @@ class RecordingReader:
         if self.damage is None or self.damage in self._reported:
             return []
         self._reported.add(self.damage)
-        return [
-            Note(at=self._tables.last_tick_end or 0.0, severity=Severity.ERROR, source="recorder", text=self.damage)
-        ]
+        at = self._tables.last_tick_end or 0.0
+        return [Note(at=at, severity=Severity.ERROR, source="recorder", text=self.damage)]
