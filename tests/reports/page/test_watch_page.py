@@ -87,7 +87,7 @@ def test_the_command_writes_the_page_and_markdown(tmp_path: Path) -> None:
     ("words", "message"),
     [
         (("one.servetop", "--price", "2/h"), "--price: a watch has no requests of its own"),
-        (("one.servetop", "three.servetop"), "has no HTML page: add --format md, or use servetop compare"),
+        (("one.servetop", "three.servetop", "--format", "svg"), "a picture shows one recording: name one"),
         (("one.servetop", "three.servetop", "--format", "md", "--anyway"), "--anyway: watches are shown side by side"),
     ],
 )

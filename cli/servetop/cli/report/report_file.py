@@ -20,6 +20,7 @@ from servetop.reports.page.comparison_html import comparison_html
 from servetop.reports.page.comparison_page import comparison_page
 from servetop.reports.page.png_picture import png_of, require_png
 from servetop.reports.page.watch_markdown import watch_report_lines
+from servetop.reports.page.watches_page import watches_html, watches_page
 from servetop.run import console
 from servetop.run.search.result_page import recording_html, recording_picture, search_texts
 
@@ -112,9 +113,9 @@ def _watches_text(paths: Sequence[Path], options: ReportOptions, kind: str) -> s
     if options.price or options.anyway:
         given = "--price" if options.price else "--anyway"
         raise UsageError(f"{given}: watches are shown side by side, without a load of their own: leave it out")
-    if kind != MARKDOWN:
-        raise UsageError("the comparison of watches has no HTML page: add --format md, or use servetop compare")
-    return _lines_text(watch_markdown(compare_watches(paths)))
+    if kind == MARKDOWN:
+        return _lines_text(watch_markdown(compare_watches(paths)))
+    return watches_html(watches_page(paths))
 
 
 def _lines_text(lines: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from servetop.analysis.comparison.watch_comparison import REMARK, ComparedServer, ComparedWatch, WatchComparison
+from servetop.analysis.diagnosis.run_record import RunRecord
 from servetop.analysis.exported.exported_summary import exported_summary
 from servetop.analysis.exported.scrape_history import ScrapeHistory
 from servetop.analysis.summary.watch_types import WatchedFigures, WatchedServer, WatchSummary
@@ -18,12 +19,16 @@ from servetop.core.units import MS_PER_S
 from servetop.engines.metrics.exported_tables import exported_metrics
 from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.comparison.load_comparison import distinct_arms
+from servetop.reports.summary.recorded_run import recorded_run
 from servetop.reports.summary.replica_watches import replica_series
 from servetop.reports.summary.watch_summary import watch_summary
 
 _LATENCIES = {"ttft": "TTFT", "tpot": "TPOT", "itl": "ITL", "e2el": "E2EL", "queue": "time in the queue"}
 """Histograms of the engine, by their names on the engine page."""
 _LIMITS = {"kv_bound": "KV-bound", "batch_bound": "batch-bound", "requests_wait": "requests wait"}
+
+Look = Callable[[RecordingReader, RunRecord], None]
+"""Takes an open watch, with its record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,12 +67,15 @@ def _is_watch(path: Path) -> bool:
         return reader.header.config.watch is not None
 
 
-def compare_watches(paths: Sequence[Path]) -> WatchComparison:
-    """Return the figures of watches side by side; RecordingError if one cannot be read."""
+def compare_watches(paths: Sequence[Path], *, look: Look | None = None) -> WatchComparison:
+    """Return the figures of watches side by side; RecordingError if one cannot be read.
+
+    `look` receives each while it is open, so that nothing is read twice.
+    """
     watches, measured = [], []
     for number, path in enumerate(paths):
         with contextlib.closing(RecordingReader.open(path)) as reader:
-            summary, found = _read(reader)
+            summary, found = _read(reader, look)
             date = datetime.fromtimestamp(reader.header.anchor.wall_epoch_s, tz=UTC).isoformat(timespec="seconds")
         measured.append(found)
         watches.append(
@@ -93,9 +101,12 @@ def compare_watches(paths: Sequence[Path]) -> WatchComparison:
     return WatchComparison(remark=REMARK, watches=tuple(watches), servers=tuple(servers))
 
 
-def _read(reader: RecordingReader) -> tuple[WatchSummary, dict[str, _Measured]]:
+def _read(reader: RecordingReader, look: Look | None) -> tuple[WatchSummary, dict[str, _Measured]]:
     """Return the summary and the figures; what they are computed from is released before the next watch is read."""
-    summary = watch_summary(reader)
+    record = recorded_run(reader)
+    summary = watch_summary(reader, record=record)
+    if look is not None:
+        look(reader, record)
     return summary, _measured(reader, summary)
 
 

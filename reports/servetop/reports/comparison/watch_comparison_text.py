@@ -50,54 +50,60 @@ _WITHOUT_CHANGE = ("seconds", "kv_bound_share", "batch_bound_share", "requests_w
 def watch_parts(found: WatchComparison) -> Iterator[Group]:
     """Yield what was watched, then a table for all servers and for each."""
     letters = [each.letter for each in found.watches]
-    watches = light_table("", "recording", "began", "watched", "verdict")
+    watches = light_table(*WATCH_COLUMNS)
     for each in found.watches:
-        watches.add_row(*(cell(text) for text in _watch_row(each)))
+        watches.add_row(*(cell(text) for text in watch_row(each)))
     for place in range(5):
         watches.columns[place].justify = "left"
     yield titled("Watches", watches)
     for server in found.servers:
-        body = light_table("", *letters, *_change_title(found))
-        for row in _rows(server):
+        body = light_table("", *letters, *change_title(found))
+        for row in server_rows(server):
             body.add_row(*row)
-        yield titled(str(cell(_title(server, found))), body)
+        yield titled(str(cell(server_title(server, found))), body)
 
 
 def watch_markdown(found: WatchComparison) -> list[str]:
     """Return the same as Markdown, for a pull request."""
     lines = [f"**{escaped(found.remark[0].upper() + found.remark[1:])}.**", ""]
     lines += table(
-        ["", "recording", "began", "watched", "verdict"],
-        [[escaped(text) for text in _watch_row(each)] for each in found.watches],
+        WATCH_COLUMNS,
+        [[escaped(text) for text in watch_row(each)] for each in found.watches],
     )
-    columns = ["", *(each.letter for each in found.watches), *_change_title(found)]
+    columns = ["", *(each.letter for each in found.watches), *change_title(found)]
     for server in found.servers:
-        rows = [[escaped(text) for text in row] for row in _rows(server)]
+        rows = [[escaped(text) for text in row] for row in server_rows(server)]
         lines += [
             "",
-            f"#### {escaped(_title(server, found))}",
+            f"#### {escaped(server_title(server, found))}",
             "",
             *table(columns, rows, align=[":--", *["--:"] * (len(columns) - 1)]),
         ]
     return lines
 
 
-def _watch_row(watch: ComparedWatch) -> list[str]:
+WATCH_COLUMNS = ("", "recording", "began", "watched", "verdict")
+
+
+def watch_row(watch: ComparedWatch) -> list[str]:
+    """Return letter, recording, start, servers with their engine, and verdict."""
     engine = " ".join(filter(None, (watch.backend, watch.version, "·", watch.model_id)))
     servers = f"{watch.servers} × {engine}" if watch.servers > 1 else engine
     return [watch.letter, watch.recording, watch.date, servers, watch.headline]
 
 
-def _title(server: ComparedServer, found: WatchComparison) -> str:
+def server_title(server: ComparedServer, found: WatchComparison) -> str:
+    """Return the name of the server, or what the figures of all together are called."""
     return server.name or ("All servers" if len(found.servers) > 1 else "The server")
 
 
-def _change_title(found: WatchComparison) -> list[str]:
+def change_title(found: WatchComparison) -> list[str]:
+    """Return the title of the last column of two watches; more have no such column."""
     return ["change"] if len(found.watches) == 2 else []
 
 
-def _rows(server: ComparedServer) -> Iterator[list[str]]:
-    """Yield the rows of the figures that at least one watch has, with the change if there are two."""
+def server_rows(server: ComparedServer) -> Iterator[list[str]]:
+    """Yield name and values of the figures that at least one watch has, with the change if there are two."""
     for key, (name, text) in ROWS.items():
         values = server.figures[key]
         if all(value is None for value in values):
