@@ -24,12 +24,14 @@ from servetop.reports.page.comparison_html import comparison_html
 from servetop.reports.page.comparison_page import comparison_page
 from servetop.reports.page.page_html import page_html
 from servetop.reports.page.report_page import report_page
+from servetop.reports.page.watches_page import watches_html, watches_page
 from servetop.reports.summary.cooldown import CoolDowns, whole_selection
 from tests.hostile_recording import write_hostile_recording
 from tests.integration.headless_browser import started_browser
 from tests.judgement.brief_recordings import record_briefly
 from tests.judgement.recorded_search import record_search
 from tests.judgement.searched_servers import draw_case
+from tests.recorded_watches import watch_of_three
 
 pytestmark = pytest.mark.integration
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -243,6 +245,22 @@ def test_the_page_of_two_recordings_counts_both_at_other_limits(browser: Any, tm
         assert number(browser, f"goodput-{letter}") == each.summary.requests.request_throughput
         assert browser.find_element("css selector", f"[data-within-run={letter}]").text == "100 %"
     assert len(browser.find_elements("css selector", "#charts canvas")) >= 12
+
+
+@pytest.mark.parametrize("width", [360, 1400])
+def test_the_page_of_two_watches_draws_both_at_every_width(browser: Any, tmp_path: Path, width: int) -> None:
+    paths = [watch_of_three(tmp_path / f"{name}.servetop") for name in ("last-week", "this-week")]
+    (tmp_path / "page.html").write_text(watches_html(watches_page(paths)), encoding="utf-8")
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    errors(browser)
+    try:
+        browser.get((tmp_path / "page.html").as_uri())
+        assert errors(browser) == []
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+        assert len(browser.find_elements("css selector", "#charts canvas")) == 5
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 def test_the_page_of_a_search_shows_the_load_under_the_cursor(browser: Any, tmp_path: Path) -> None:
