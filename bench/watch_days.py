@@ -64,6 +64,7 @@ class ModelledServer:
         self.sums = np.zeros(len(HISTOGRAMS))
         self.running = self.waiting = 0.0
         self.prompt = self.output = self.finished = self.preempted = 0.0
+        self.newest: EngineSample | None = None
 
     def step(self, at: float) -> None:
         """Advance by one tick."""
@@ -126,7 +127,7 @@ class ModelledServer:
 
 
 def transaction(number: int, servers: list[ModelledServer]) -> TickTransaction:
-    """Return what a watch records in a tick: one server is read four times a second, several once."""
+    """Return what a watch records in a tick: each server is read once a second."""
     end = (number + 1) * TICK_SECONDS
     for each in servers:
         each.step(end)
@@ -134,9 +135,12 @@ def transaction(number: int, servers: list[ModelledServer]) -> TickTransaction:
     several = len(servers) > 1
     series = [each.series(end - 0.1, replica=index if several else None) for index, each in enumerate(servers) if whole]
     if not several:
-        sample = EngineSample(**servers[0].fields(end - 0.1))
+        sample = EngineSample(**servers[0].fields(end - 0.1)) if whole else servers[0].newest
+        servers[0].newest = sample
         return TickTransaction(
-            tick=Tick(client=ClientTick(index=number), engine=sample), engine_samples=[sample], engine_series=series
+            tick=Tick(client=ClientTick(index=number), engine=sample),
+            engine_samples=[sample] if whole and sample is not None else [],
+            engine_series=series,
         )
     replicas = [ReplicaSample(replica=n, **each.fields(end - 0.1)) for n, each in enumerate(servers)] if whole else []
     sums = {name: sum(each.fields(0.0)[name] for each in servers) for name in servers[0].fields(0.0)}

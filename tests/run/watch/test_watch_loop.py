@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack, closing
@@ -22,6 +23,7 @@ from servetop.recordings.write.resume import RunStart
 from servetop.reports.summary.watch_summary import watch_summary
 from servetop.run.exit_code import close_recording
 from servetop.run.watch.watch_loop import WatchLoop
+from servetop.run.watch.watched_replica import SAMPLE_PERIOD
 from tests.harness import SLOW_MACHINE
 from tests.watched_server import watched_server
 
@@ -155,3 +157,21 @@ def test_a_command_that_steers_a_load_is_answered_and_has_no_effect(tmp_path: Pa
 def test_a_server_that_never_responded_is_an_error(tmp_path: Path) -> None:
     end = watch(config_of("http://127.0.0.1:9"), tmp_path / "watch.servetop")
     assert (end.exit_code, "nothing answers at http://127.0.0.1:9" in end.reason) == (3, True)
+
+
+def test_a_watched_server_is_read_once_a_second(tmp_path: Path) -> None:
+    path = tmp_path / "watch.servetop"
+
+    def readings() -> int:
+        return Counter(page for _, page in server.seen)["/metrics"]
+
+    async def wait(_: WatchLoop, reader: RecordingReader) -> None:
+        await until(lambda: scraped(reader) and readings() >= 6)
+
+    with watched_server() as server:
+        watch(config_of(server.url), path, wait)
+    with closing(RecordingReader.open(path)) as reader:
+        starts = [each.scrape_start for each in reader.engine_samples()]
+    periodic = [math.floor(each / SAMPLE_PERIOD) for each in starts[1:-1]]  # the first is at once, the last at the end
+    assert len(periodic) >= 3
+    assert len(set(periodic)) == len(periodic)

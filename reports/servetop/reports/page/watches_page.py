@@ -123,7 +123,11 @@ def _table(server: ComparedServer, found: WatchComparison) -> Markup:
 def _chart_help(page: WatchesPage) -> str:
     bins = "one second" if page.time.seconds == 1 else f"{page.time.seconds:g} seconds"
     several = any(each.servers > 1 for each in page.comparison.watches)
-    sums = " Lines of several servers are their sums, for the KV cache the fullest; sums have no latencies." if several else ""
+    sums = (
+        " Lines of several servers are their sums, for the KV cache the fullest; sums have no latencies."
+        if several
+        else ""
+    )
     return (
         f"Each watch begins at 0:00, with its first metrics. A point is {bins}.{sums} Drag to zoom all charts, "
         "double-click or Escape to zoom out; arrow keys move the cursor of a focused chart. Click a name to hide "

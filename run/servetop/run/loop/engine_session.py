@@ -42,12 +42,22 @@ class EngineSession:
     """One engine, through all restarts of a run."""
 
     def __init__(
-        self, config: EngineConfig, clock: Clock, *, workload: WorkloadConfig | None = None, resets_cache: bool = False
+        self,
+        config: EngineConfig,
+        clock: Clock,
+        *,
+        workload: WorkloadConfig | None = None,
+        resets_cache: bool = False,
+        sample_period: float = TICK_SECONDS,
     ) -> None:
-        """The headers of `workload` go to the attached server, or servers, with every request."""
+        """The headers of `workload` go to the attached server, or servers, with every request.
+
+        Metrics are read every `sample_period` seconds, or less often if the engine asks for that.
+        """
         self._config = config
         self._workload = workload or WorkloadConfig()
         self._resets_cache = resets_cache
+        self._sample_period = sample_period
         self._clock = clock
         self._handle: EngineHandle | ReplicaGroup | None = None
         self._replicas: ReplicaGroup | None = None
@@ -92,7 +102,8 @@ class EngineSession:
             for remark in attached.remarks:
                 self._note_servers(False, remark)
         self._metrics_notes.started()
-        self._sampler = EngineSampler(self._handle, self._clock, period=self._handle.engine.scrape_period)
+        period = max(self._sample_period, self._handle.engine.scrape_period)
+        self._sampler = EngineSampler(self._handle, self._clock, period=period)
         self._sampler.start()
         self._note_caveat(self._handle.engine.metrics_caveat)
         return self._handle.facts

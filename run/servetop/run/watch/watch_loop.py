@@ -28,6 +28,7 @@ from servetop.run.stop_requests import StopRequests
 from servetop.run.watch.episode_commands import EpisodeCommands, command_words
 from servetop.run.watch.episode_hook import EpisodeHook
 from servetop.run.watch.watched_fleet import WatchedFleet
+from servetop.run.watch.watched_replica import SAMPLE_PERIOD
 
 
 class WatchedEngine(RecordedEngine, Protocol):
@@ -78,7 +79,7 @@ class WatchLoop:
         self._engine: WatchedEngine = (
             WatchedFleet(config, self._clock, on_facts=lambda facts: self.ticks.set_engine(facts))
             if self._settings.several
-            else EngineSession(config.engine, self._clock, workload=config.workload)
+            else EngineSession(config.engine, self._clock, workload=config.workload, sample_period=SAMPLE_PERIOD)
         )
         self.ticks = TickRecorder(recorder, self._engine, clock=self._clock, alert=alert)
         self.warn = partial(self.ticks.note, Severity.WARNING)

@@ -25,7 +25,7 @@ from servetop.run.loop.metrics_notes import MetricsNotes
 from servetop.run.watch.addresses import WatchedAddress
 
 SAMPLE_PERIOD = 1.0
-"""Seconds between two readings of the metrics of one of several servers."""
+"""Seconds between two readings of the metrics of a server: its load pays for them (docs/how-to/watch.md)."""
 FIRST_RETRY, LAST_RETRY = 2.0, 30.0
 """Seconds between two attempts to attach: each is twice the one before, up to the last."""
 _SPREAD = 0.618034
