@@ -110,10 +110,10 @@ class TickHistory:
         """Append the next ticks, in order, column by column for speed."""
         if not ticks:
             return
-        self.ticks.extend(ticks)
         if isinstance(ticks, TickRows) and ticks.merged:
-            self._extend_merged(RowColumns(ticks.rows))
+            self.extend_rows(ticks, RowColumns(ticks.rows))
             return
+        self.ticks.extend(ticks)
         clients = [tick.client for tick in ticks]
         samples = [tick.engine for tick in ticks]
         for name, read in _CLIENT_GETTERS.items():
@@ -127,8 +127,9 @@ class TickHistory:
         for name, counter in ENGINE_DELTA_COLUMNS.items():
             self._columns.extend(name, self._increases(counter, samples))
 
-    def _extend_merged(self, rows: RowColumns) -> None:
-        """Append the ticks of rows of which some stand for many, without making them."""
+    def extend_rows(self, ticks: TickRows, rows: RowColumns) -> None:
+        """Append the ticks of rows of which some stand for many, without making them; `rows` are their columns."""
+        self.ticks.extend(ticks)
         for name, read in _CLIENT_GETTERS.items():
             self._columns.extend_array(name, rows.client(read))
         self._columns.extend_array("first_tokens", rows.client(_FIRST_TOKENS))

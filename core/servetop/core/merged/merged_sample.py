@@ -56,7 +56,7 @@ class MergedSample:
 
     def _sample(self, number: int, fields: dict[str, Any], steps: Mapping[str, float]) -> EngineSample:
         rest = 1 - number / self.count
-        changed = {name: fields[name] - _remaining(name, step * rest) for name, step in steps.items()}
+        changed = {name: fields[name] - min(_remaining(name, step * rest), step) for name, step in steps.items()}
         if self.before is None:
             changed = {name: fields[name] - MERGED_SECONDS * rest for name in TIMES}
         if number == peak_position(self.count):

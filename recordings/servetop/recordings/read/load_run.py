@@ -74,7 +74,12 @@ def _rows(
 
 def highest_samples(reader: RecordingReader, table: schema.EventTable) -> list[Any]:
     """Return the samples of a table, of a row that stands for several the last, with the maxima of its gauges."""
-    return [each.highest if isinstance(each, MergedSample) else each for each in reader.stored(table)]
+    return [highest_sample(each) for each in reader.stored(table)]
+
+
+def highest_sample(stored: Any) -> Any:
+    """Return a sample, of one that stands for several the last, with the maxima of its gauges."""
+    return stored.highest if isinstance(stored, MergedSample) else stored
 
 
 def _gauges(ticks: Sequence[Tick], name: str) -> FloatArray:

@@ -19,7 +19,7 @@ def recorded_run(reader: RecordingReader, *, end: RunEnd | None = None) -> RunRe
     fold.update_log(reader.log_lines())
     stages = reader.stages()
     fold.update(history, header.engine, stages=stages)
-    several = header.engine is not None and len(header.engine.replica_urls) > 1
+    several = header.engine is not None and len(header.engine.replica_urls) > 1 and header.config.watch is None
     return RunRecord(
         header=header,
         history=history,

@@ -11,20 +11,21 @@ from servetop.analysis.diagnosis.run_record import RunRecord
 from servetop.analysis.exported.exported_summary import exported_summary
 from servetop.analysis.exported.scrape_history import ScrapeHistory
 from servetop.analysis.fleet.fleet_text import differences
-from servetop.analysis.fleet.replica_ticks import ReplicaTicks
-from servetop.analysis.series.tick_history import TickHistory
+from servetop.analysis.fleet.replica_rows import replica_history
 from servetop.analysis.summary.engine_metrics import server_summary
 from servetop.analysis.summary.watch_types import ReplicaWatch, WatchedFigures, WatchedServer
 from servetop.analysis.summary.watched_figures import watch_headline, watched_figures
 from servetop.core.events import ReplicaSample
 from servetop.core.interfaces.replica_change import ReplicaChange, ReplicaState
 from servetop.core.interfaces.run_source import EngineFacts
+from servetop.core.merged.merged_sample import MergedSample
+from servetop.core.merged.tick_rows import TickRow
 from servetop.core.same_fields import from_same_fields
-from servetop.core.tick import Tick
 from servetop.core.units import MS_PER_S
 from servetop.engines.metrics.exported_tables import exported_metrics
 from servetop.recordings.format import schema
 from servetop.recordings.read.load_requests import load_timeline
+from servetop.recordings.read.load_run import highest_sample
 from servetop.recordings.read.reader import RecordingReader
 
 
@@ -33,13 +34,13 @@ def replica_watches(reader: RecordingReader, run: RunColumns, record: RunRecord)
     changes = _changes(reader)
     if not changes:
         return ()
-    samples, ticks, series = _samples(reader), reader.ticks(), _series(reader)
+    samples, rows, series = _samples(reader), reader.ticks().rows, _series(reader)
     facts = {number: known for number, each in changes.items() if (known := _facts(each)) is not None}
     differs = differences(facts)
     return tuple(
         _replica_watch(
-            _record_of(record, ticks, samples.get(number, []), each, facts=facts.get(number)),
-            run.with_samples(samples.get(number, [])),
+            _record_of(record, rows, samples.get(number, []), each, facts=facts.get(number)),
+            run.with_samples([highest_sample(sample) for sample in samples.get(number, [])]),
             reader,
             changes=each,
             series=series.get(number),
@@ -52,9 +53,9 @@ def replica_watches(reader: RecordingReader, run: RunColumns, record: RunRecord)
 def replica_records(reader: RecordingReader, record: RunRecord) -> Iterator[tuple[str, RunRecord, ScrapeHistory]]:
     """Yield name, record and scrapes of each server that was listed, as if it was watched alone."""
     changes = _changes(reader)
-    samples, ticks, series = _samples(reader) if changes else {}, reader.ticks() if changes else (), _series(reader)
+    samples, rows, series = _samples(reader), reader.ticks().rows if changes else (), _series(reader)
     for number, each in sorted(changes.items()):
-        own = _record_of(record, ticks, samples.get(number, []), each, facts=_facts(each))
+        own = _record_of(record, rows, samples.get(number, []), each, facts=_facts(each))
         yield each[-1].name, own, series.get(number, ScrapeHistory())
 
 
@@ -95,16 +96,14 @@ def _replica_watch(
 
 def _record_of(
     record: RunRecord,
-    ticks: Sequence[Tick],
-    samples: Sequence[ReplicaSample],
+    rows: Sequence[TickRow],
+    samples: Sequence[ReplicaSample | MergedSample],
     changes: Sequence[ReplicaChange],
     *,
     facts: EngineFacts | None,
 ) -> RunRecord:
     """Return what a watch of this server alone would have recorded."""
-    own = ReplicaTicks()
-    own.add(samples, changes)
-    history = TickHistory(own.ticks(ticks))
+    history = replica_history(rows, samples, changes)
     fold = EpisodeFold(watched=True)
     fold.update(history, facts)
     header = dataclasses.replace(record.header, engine=facts)
@@ -122,10 +121,10 @@ def _changes(reader: RecordingReader) -> dict[int, list[ReplicaChange]]:
     return found
 
 
-def _samples(reader: RecordingReader) -> dict[int, list[ReplicaSample]]:
-    found: dict[int, list[ReplicaSample]] = {}
-    for sample in reader.replica_samples():
-        found.setdefault(sample.replica, []).append(sample)
+def _samples(reader: RecordingReader) -> dict[int, list[ReplicaSample | MergedSample]]:
+    found: dict[int, list[ReplicaSample | MergedSample]] = {}
+    for sample in reader.stored(schema.REPLICA_SAMPLE):
+        found.setdefault(highest_sample(sample).replica, []).append(sample)
     return found
 
 
