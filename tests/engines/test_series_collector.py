@@ -63,6 +63,19 @@ def test_a_second_passes_between_two_readings_unless_the_next_one_is_requested()
     assert collected(b"waiting 4\n", collector, at=11.25) == {"waiting": 4.0}
 
 
+def test_a_late_response_costs_no_reading_of_a_page_that_is_read_once_a_second() -> None:
+    collector = SeriesCollector(SPECS)
+    ends = (10.01, 11.01, 12.4, 13.01, 14.0, 16.2, 17.2)
+    assert [bool(collected(b"waiting 1\n", collector, at=at)) for at in ends] == [True] * len(ends)
+
+
+def test_four_pages_a_second_are_read_once_a_second_whenever_they_end() -> None:
+    collector = SeriesCollector(SPECS)
+    ends = [tick * 0.25 + (0.2 if tick % 3 else 0.0) for tick in range(400)]
+    read = sum(bool(collected(b"waiting 1\n", collector, at=at)) for at in ends)
+    assert 95 <= read <= 105
+
+
 def test_a_counter_that_vanishes_keeps_its_value_and_a_gauge_does_not() -> None:
     collector = SeriesCollector(SPECS)
     assert collected(b'done{reason="stop"} 5\nwaiting 2\n', collector, at=0.0) == {

@@ -13,7 +13,7 @@ from servetop.engines.metrics.metrics_reader import Pages
 from servetop.engines.metrics.prometheus_text import scan
 
 SERIES_PERIOD = 1.0
-"""Minimum seconds between two collections."""
+"""Seconds from one collection to the next, at the most frequent."""
 NAMES_PERIOD = 300.0
 """Seconds after which the names are recorded again, so that the loss of one row does not lose the rest of the run."""
 _EARLY = 0.1
@@ -48,10 +48,13 @@ class SeriesCollector:
         self._reading: SeriesReading | None = None
 
     def collect(self, pages: Pages, *, at: float) -> None:
-        """Read the pages of a scrape that ended at `at`, if the last reading is older than SERIES_PERIOD."""
+        """Read the pages of a scrape that ended at `at`, if a reading is due, as it is every SERIES_PERIOD.
+
+        A late response leaves the next reading due when it was, or a scrape once a second would be left out after it.
+        """
         if at < self._due - _EARLY:
             return
-        self._due = at + SERIES_PERIOD
+        self._due = (self._due if at - self._due < SERIES_PERIOD / 2 else at) + SERIES_PERIOD
         found: dict[str, float] = {}
         for page in pages.values():
             for name, rows in scan(page.decode("utf-8", errors="replace"), self._wanted).items():
