@@ -173,7 +173,8 @@ def event_sizes(windows: Sequence[LoadWindow], allowed: float) -> list[float]:
     for window in windows:
         similar = [each for each in windows if abs(math.log(each.load / window.load)) < _SIMILAR]
         seen = [size for each in similar if each.counted and each.share < _OFTEN * allowed for size in each.events]
-        assumed = 1 + alike * (window.counted / max(window.seconds, 1e-9) * window.latency - 1)
+        together = window.counted / max(window.seconds, 1e-9) * window.latency
+        assumed = alike * together + (1 - alike)
         usual = assumed if not seen else _mean_size([*seen, _ASSUMED * assumed])
         sizes.append(min(max(1.0, usual, _mean_size(window.events)), max(window.counted / _LEAST_TRIALS, 1.0)))
     return sizes

@@ -8,7 +8,6 @@ from enum import StrEnum
 
 from servetop.core.arrays import FloatArray
 
-
 WAITED = ("ttft", "e2el", "ttfot")
 """Latencies of which a request in flight shows a lower bound: what it has waited."""
 
