@@ -17,7 +17,7 @@ from servetop.core.arrays import FloatArray
 _LEAST_BLOCKS, _LEAST_SIZE = 3, 1.5
 """Blocks of a load that are compared at least, and samples of each of them in the mean."""
 _USUAL_WEIGHT = 4.0
-"""Samples are taken as alike before anything was measured, as if so many blocks had shown it."""
+"""Before anything was measured samples are taken as alike, as if this number of blocks had shown it."""
 _LONGER = 3.0
 """Factor of the correlation, as some of what is shared lasts for longer than one block."""
 

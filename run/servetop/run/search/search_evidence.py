@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import takewhile
 
 from servetop.core.arrays import FloatArray
 
@@ -107,6 +108,11 @@ class Evidence:
     def seconds(self) -> float:
         """The seconds of load of all probes, the earlier ones included."""
         return sum(probe.end - probe.begin for probe in (*self.earlier, *self.probes))
+
+    def seconds_of_last(self, purpose: Purpose) -> float:
+        """Return for how long the last probes had a purpose; 0 if the last one has another."""
+        last = takewhile(lambda probe: probe.purpose is purpose, reversed(self.probes))
+        return sum(probe.end - probe.begin for probe in last)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import takewhile
 from operator import attrgetter
 
 from servetop.core.text.counted import counted
@@ -92,7 +91,7 @@ class SearchPlan:
         confirm, recovery = self._confirm_seconds(views[0], tiers), self._recovery(evidence, views, tiers)
         ends = tier is None or left < _FIRST + confirm + self._recovery_seconds(evidence, views, tiers)
         if last.purpose is Purpose.CONFIRM:
-            rest = min(confirm - _seconds_of_last(evidence, Purpose.CONFIRM), left)
+            rest = min(confirm - evidence.seconds_of_last(Purpose.CONFIRM), left)
             if rest > _CHUNK / 2:
                 return self._confirming(last.load, rest)
             if ends:
@@ -227,7 +226,7 @@ class SearchPlan:
         self, evidence: Evidence, views: Sequence[Sequence[LoadWindow]], tiers: Sequence[TierPosterior]
     ) -> NextProbe | None:
         """Return a small load until the backlog of one that was too high is gone; None without a backlog."""
-        took = _seconds_of_last(evidence, Purpose.RECOVER)
+        took = evidence.seconds_of_last(Purpose.RECOVER)
         if self._limits.concurrency or not (took or self._is_overload([view[-1] for view in views])):
             return None
         middle = min(tier.whole.quantile(0.5) for tier in tiers)
@@ -298,9 +297,3 @@ class SearchPlan:
 def _was_too_high(views: Sequence[Sequence[LoadWindow]], tier: TierPosterior) -> bool:
     """Whether one of the loads was too high, as likely as not."""
     return tier.whole.below(max(each.load for each in views[0])) >= 0.5
-
-
-def _seconds_of_last(evidence: Evidence, purpose: Purpose) -> float:
-    """Return for how long the last probes had a purpose; 0 if the last one has another."""
-    last = takewhile(lambda probe: probe.purpose is purpose, reversed(evidence.probes))
-    return sum(probe.end - probe.begin for probe in last)
