@@ -38,8 +38,8 @@ _RISING = 2.0
 LONGEST_RISE = _RISING * _LONGEST
 """Seconds after which a queue that rose all the time is one that grows."""
 _DECIDED, _DECIDED_SHARE = 4.0, 0.1
-"""In a closed loop, after one was too high, a load is kept for this many times the time after which a request has met or
-missed its limit, as those of the end do not count, but for no longer than this share of the budget."""
+"""In a closed loop, after one was too high, a load is kept for this many times the time after which a request has met
+or missed its limit, as those of the end do not count, but for no longer than this share of the budget."""
 _LEAST_COUNTED = 5
 """Samples of each objective with a known outcome before a load is left, ..."""
 _WAIT_SHARE = 0.05
