@@ -143,6 +143,7 @@ class CurveServer:
             missed=(late.astype(np.float64),),
             levels=(np.log(np.maximum(np.minimum(done, self.now) - due, 1e-6) / objective.limit),),
             limits=(objective.limit,),
+            decided=(objective.decided,),
         )
 
     def latencies_since(self, at: float) -> list[float]:

@@ -92,6 +92,7 @@ class SearchedServer:
             sums=tuple(sums),
             levels=tuple(levels),
             limits=tuple(each.limit or math.nan for each in objectives),
+            decided=tuple(each.decided for each in objectives),
         )
 
     @property

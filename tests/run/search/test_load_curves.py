@@ -8,7 +8,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from servetop.run.search.load_curves import SLOPES, CurveDeviance, ShownLoads, jump_deviance, rising_deviance
+from servetop.run.search.load_curves import (
+    SLOPES,
+    CurveDeviance,
+    ShownLoads,
+    jump_deviance,
+    monotone_deviance,
+    rising_deviance,
+)
 
 ALLOWED = 0.05
 
@@ -35,6 +42,14 @@ def test_the_curve_that_the_shares_follow_fits_perfectly() -> None:
     found = rising(shown(*zip((9.5, 10.0, 10.5), 1 / (1 + np.exp(-logit)), strict=True)), 10.0)
     assert int(found.curve[0].argmin()) == 9
     assert found.curve[0, 9] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_any_curve_that_never_falls_fits_perfectly_if_it_crosses_the_share_at_the_answer() -> None:
+    loads = shown((8.0, 0.01), (10.0, 0.04), (12.0, 0.06), (40.0, 0.07))
+    below, at, above = monotone_deviance(loads, np.array([7.0, 11.0, 20.0]), allowed=ALLOWED)
+    assert at == pytest.approx(0.0, abs=1e-9)
+    assert below > 1.0
+    assert above > 0.1
 
 
 def test_noise_at_some_loads_counts_for_an_answer_far_from_them_too() -> None:

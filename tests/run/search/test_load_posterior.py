@@ -9,7 +9,13 @@ from random import Random
 import numpy as np
 import pytest
 
-from servetop.run.search.load_posterior import LoadPosterior, least_of, load_posterior, possible_loads
+from servetop.run.search.load_posterior import (
+    LoadPosterior,
+    least_of,
+    load_posterior,
+    monotone_posterior,
+    possible_loads,
+)
 from servetop.run.search.load_windows import LoadWindow, Trend
 
 
@@ -35,6 +41,14 @@ def test_the_answer_lies_between_a_load_that_was_kept_and_one_that_was_not() -> 
     low, high = found.interval
     assert 9.0 < low < high < 12.0
     assert found.below(12.0) > 0.99
+
+
+def test_a_monotone_curve_may_rise_slowly_beyond_the_answer() -> None:
+    shares = ((10.0, 0.001), (12.0, 0.005), (14.0, 0.017), (30.0, 0.03))
+    slow = [window(load, share, counted=10_000.0) for load, share in shares]
+    found = monotone_posterior(slow, allowed=0.01, loads=possible_loads(0.1, 1000.0))
+    low, high = found.interval
+    assert 11.4 < low < high < 14.1
 
 
 def test_an_open_loop_needs_more_time_for_the_same_interval() -> None:

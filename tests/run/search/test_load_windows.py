@@ -85,6 +85,25 @@ def test_latencies_of_requests_that_the_next_load_serves_too_are_left_out() -> N
         assert left_out is (probe is probes[0])
 
 
+def test_short_requests_that_were_due_too_late_to_miss_do_not_count_in_a_closed_loop() -> None:
+    base = evidence_of(Kept(10.0, 20.0, latency=1.0), Kept(10.0, 30.0, latency=1.0))
+    evidence = replace(base, levels=(np.zeros(500),), limits=(5.0,), decided=(5.0,))
+    probes = [replace(each, load=load) for each, load in zip(base.probes, (10.0, 12.0), strict=True)]
+    open_loop, closed = (windows(evidence, 0, probes=probes, concurrency=concurrency) for concurrency in (False, True))
+    for window, all_of_them in zip(closed, open_loop, strict=True):
+        assert all_of_them.known == all_of_them.counted == window.known + 10 * (window.begin - all_of_them.begin)
+        assert window.counted == window.known - 50
+
+
+def test_independent_latencies_show_no_correlation_and_an_open_loop_none_at_all() -> None:
+    _, evidence = closed_loop(10.0, 40.0)
+    (first, second), (open_loop, _) = windows(evidence, 0, concurrency=True), windows(evidence, 0)
+    assert open_loop.correlation is None
+    assert first.correlation is not None
+    assert second.correlation is not None
+    assert abs(second.correlation.correlation) < 0.2
+
+
 def test_a_load_without_a_single_request_shows_nothing() -> None:
     (window,) = windows(evidence_of(Kept(0.01, 8.0)), 0)
     assert (window.counted, window.missed, window.trend) == (0.0, 0.0, Trend.SETTLED)

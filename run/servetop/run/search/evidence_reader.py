@@ -75,7 +75,8 @@ class EvidenceReader:
         evidence = _joined([self._ended, rest, hidden], probes, restarts=restarts)
         in_flight = rest[0].size + hidden[0].size
         limits = tuple(math.nan if each.limit is None else each.limit for each in self._objectives)
-        return replace(evidence, limits=limits, others=self._others.share(in_flight=in_flight))
+        decided = tuple(each.decided for each in self._objectives)
+        return replace(evidence, limits=limits, decided=decided, others=self._others.share(in_flight=in_flight))
 
     @property
     def now(self) -> float:

@@ -24,7 +24,7 @@ from servetop.run.search.load_windows import LoadWindow, Trend
 
 _TAIL = 1e-5
 """Probability of answers that are left out at either end, by how many samples missed the limit."""
-_TOO_HIGH = 4.0
+_TOO_HIGH = 1.0
 """Deviance of the levels within the limit from which a load is too high; no line is drawn beyond the loads before."""
 _BEYOND = 0.3
 """By how much the logarithms of loads reach beyond the possible answers, as lines lead to these from there."""
@@ -46,12 +46,15 @@ def has_latencies(windows: Sequence[LoadWindow]) -> bool:
     return bool(counted) and all(each.samples is not None for each in counted)
 
 
-def level_posterior(windows: Sequence[LoadWindow], near: LoadPosterior, *, allowed: float) -> LoadPosterior:
+def level_posterior(
+    windows: Sequence[LoadWindow], near: LoadPosterior, *, allowed: float, rough: LoadPosterior | None = None
+) -> LoadPosterior:
     """Return the posterior over the loads of `near`, which is that of missed samples and bounds it.
 
-    `windows` are of a closed loop; `allowed` is the share of samples that may miss the limit.
+    `windows` are of a closed loop; `allowed` is the share of samples that may miss the limit. `rough` is what was
+    returned for other loads: near its answer levels are computed at loads that are closer to each other.
     """
-    low, high = (math.log(near.quantile(share)) for share in (_TAIL, 1 - _TAIL))
+    low, high = (math.log((rough or near).quantile(share)) for share in (_TAIL, 1 - _TAIL))
     ends = low - _BEYOND, high + _BEYOND
     shown = _shown(windows, allowed, ends).scaled(DEPENDENCE)
     if not shown.any_too_high():

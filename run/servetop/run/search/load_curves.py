@@ -86,6 +86,16 @@ def rising_deviance(
     return CurveDeviance(curve=curve, monotone=monotone)
 
 
+def monotone_deviance(shown: ShownLoads, answers: FloatArray, *, allowed: float) -> FloatArray:
+    """Return the deviance of the best curve that never falls and crosses the allowed share at each possible answer.
+
+    Shape (answers,).
+    """
+    least = np.full((shown.at.size, answers.size), allowed)
+    above = shown.at[:, None] > answers
+    return np.asarray(_binomial(shown, _held(shown, answers, most=allowed, least=least, above=above)).sum(axis=0))
+
+
 def jump_deviance(shown: ShownLoads, answers: FloatArray, *, allowed: float) -> CurveDeviance:
     """Return the deviance of curves that jump at the answer, with one share below the jump and another above it."""
     distance = np.log(shown.at[:, None] / answers)

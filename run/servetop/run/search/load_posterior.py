@@ -15,8 +15,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from servetop.core.arrays import FloatArray
-from servetop.run.search.load_curves import SLOPES, ShownLoads, jump_deviance, rising_deviance
+from servetop.run.search.load_curves import SLOPES, ShownLoads, jump_deviance, monotone_deviance, rising_deviance
 from servetop.run.search.load_windows import LoadWindow, Trend
+from servetop.run.search.sample_dependence import dependence
 
 _USUAL_SLOPE, _SLOPE_SPREAD = 30.0, 0.6
 """Median and standard deviation (of the logarithm) of slopes before anything was measured."""
@@ -130,6 +131,16 @@ def load_posterior(
     )
 
 
+def monotone_posterior(windows: Sequence[LoadWindow], *, allowed: float, loads: FloatArray) -> LoadPosterior:
+    """Return the posterior over ascending loads if no more is known than that a larger load never misses less.
+
+    `windows` are of a closed loop; `allowed` is the share that may miss the limit.
+    """
+    deviance = monotone_deviance(_shown(windows, allowed, concurrency=True), loads, allowed=allowed)
+    weights = np.exp(-(deviance - deviance.min()) / DEPENDENCE / 2) * np.gradient(np.log(loads))
+    return LoadPosterior(loads=loads, weights=weights / weights.sum())
+
+
 def share_interval(windows: Sequence[LoadWindow], place: int, *, allowed: float) -> tuple[float, float]:
     """Return the 95 % interval of the share of missed samples of one of the windows (Wilson), 0 to 1 without samples.
 
@@ -155,13 +166,15 @@ def least_of(posteriors: Sequence[LoadPosterior]) -> LoadPosterior:
 def event_sizes(windows: Sequence[LoadWindow], allowed: float) -> list[float]:
     """Return the samples of one event in each window: of its own, and of those of similar loads if they are larger.
 
-    Few events were seen at first, and large ones are rare: one more is assumed, as long as a request lasts.
+    Few events were seen at first, and large ones are rare: one more is assumed, as long as a request lasts. It has all
+    requests of that time, or as many fewer as these are known not to depend on each other.
     """
-    sizes = []
+    sizes, alike = [], dependence([each.correlation for each in windows if each.correlation])
     for window in windows:
         similar = [each for each in windows if abs(math.log(each.load / window.load)) < _SIMILAR]
         seen = [size for each in similar if each.counted and each.share < _OFTEN * allowed for size in each.events]
-        assumed = window.counted / max(window.seconds, 1e-9) * window.latency
+        together = window.counted / max(window.seconds, 1e-9) * window.latency
+        assumed = alike * together + (1 - alike)
         usual = assumed if not seen else _mean_size([*seen, _ASSUMED * assumed])
         sizes.append(min(max(1.0, usual, _mean_size(window.events)), max(window.counted / _LEAST_TRIALS, 1.0)))
     return sizes

@@ -11,6 +11,7 @@ import numpy as np
 
 from servetop.core.arrays import FloatArray
 from servetop.run.search.latency_levels import LatencySamples
+from servetop.run.search.sample_dependence import BlockCorrelation, block_correlation
 from servetop.run.search.search_evidence import Evidence, Probe, Purpose
 from servetop.run.search.window_mean import WindowMean, window_mean
 
@@ -49,7 +50,7 @@ class LoadWindow:
     """Time after the transition, seconds."""
     seconds: float
     counted: float
-    """Samples whose outcome is known."""
+    """Samples whose outcome is known; in a closed loop of requests that were due long enough before its end to miss."""
     missed: float
     """Samples beyond the limit."""
     events: tuple[float, ...]
@@ -65,6 +66,10 @@ class LoadWindow:
     """Mean of the samples, for an objective on a mean; None for others, and without samples."""
     samples: LatencySamples | None = field(default=None, compare=False)
     """The latencies, for an objective on a percentile of one; None for others, and without samples."""
+    known: float = math.nan
+    """Samples whose outcome is known, those of requests that were too short to miss included."""
+    correlation: BlockCorrelation | None = field(default=None, compare=False)
+    """How far samples depend on each other; None in an open loop, and if that is unknown."""
 
     @property
     def share(self) -> float:
@@ -126,8 +131,10 @@ def _window(evidence: Evidence, probe: Probe, objective: int, *, ended: FloatArr
     settled = level[times >= begin]
     begin = max(begin, _burst_end(evidence, probe)) if concurrency else begin
     within = slice(*np.searchsorted(evidence.due, (begin, probe.end)))
-    counted, missed = evidence.counted[objective][within], evidence.missed[objective][within]
-    sums = evidence.sums[objective][within] if evidence.sums else np.zeros(counted.shape)
+    known = float(evidence.counted[objective][within].sum())
+    decided = _decided(evidence, objective, within, end=probe.end) if concurrency else within
+    counted, missed = evidence.counted[objective][decided], evidence.missed[objective][decided]
+    sums = evidence.sums[objective][decided] if evidence.sums else np.zeros(counted.shape)
     took = (evidence.done - evidence.due)[within]
     latency = float(np.nanmedian(took)) if np.isfinite(took).any() else math.nan
     return LoadWindow(
@@ -136,14 +143,35 @@ def _window(evidence: Evidence, probe: Probe, objective: int, *, ended: FloatArr
         seconds=probe.end - begin,
         counted=float(counted.sum()),
         missed=float(missed.sum()),
-        events=tuple(_events(evidence.due[within], missed)),
+        events=tuple(_events(evidence.due[decided], missed)),
         trend=_trend(settled),
         in_flight=float(settled.mean()) if settled.size else 0.0,
         reached=float(level[-1]) if level.size else 0.0,
         latency=latency,
         samples=_samples(evidence, objective, within, end=probe.end, begin=float(begin), latency=latency),
         mean=window_mean(counted, sums, latencies=latencies_in(probe.end - begin, latency)),
+        known=known,
+        correlation=_correlation(evidence, objective, within, latency) if concurrency else None,
     )
+
+
+def _decided(evidence: Evidence, objective: int, within: slice, *, end: float) -> slice:
+    """Return the requests of a load of which each, however long it lasts, has met or missed its limit by the end.
+
+    Of later ones only the short ones are known to have met it, and the next load decides about the others.
+    """
+    if not evidence.decided or not evidence.decided[objective] > 0:
+        return within
+    last = int(np.searchsorted(evidence.due, end - evidence.decided[objective]))
+    return slice(within.start, min(max(last, within.start), within.stop))
+
+
+def _correlation(evidence: Evidence, objective: int, within: slice, latency: float) -> BlockCorrelation | None:
+    if not evidence.levels:
+        return None
+    levels, ended = evidence.levels[objective][within], ~np.isnan(evidence.done[within])
+    ended &= ~np.isnan(levels)
+    return block_correlation(evidence.due[within][ended], levels[ended], latency=latency)
 
 
 def _burst_end(evidence: Evidence, probe: Probe) -> float:
@@ -173,7 +201,7 @@ def _samples(
         return None
     last = evidence.probes[-1].end
     if end < last and not np.isnan(took).all():
-        seen &= due < end - np.nanquantile(took, _SHARED)
+        seen &= due < end - np.fmin(np.nanquantile(took, _SHARED), evidence.decided[objective])
     waited = np.maximum(last - due[seen], _LEAST_WAITED)
     return LatencySamples(
         due=due[seen],

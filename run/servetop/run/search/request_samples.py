@@ -17,7 +17,7 @@ from servetop.core.arrays import BoolArray, FloatArray
 from servetop.core.units import US_PER_S
 from servetop.recordings.read.request_chunks import Chunks
 from servetop.run.search.objective_text import ERROR_RATE, GOODPUT
-from servetop.run.search.search_evidence import LoadObjective
+from servetop.run.search.search_evidence import WAITED, LoadObjective
 
 Samples = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 """Counted and missed samples of each request, their sum in seconds, which is 0 for an objective on a share, and the
@@ -27,8 +27,6 @@ _FAILED_LEVEL = 5.0
 """Level of a request that failed: beyond any limit."""
 _LEAST_LATENCY = 1e-6
 """Seconds."""
-_BOUNDED = ("ttft", "e2el", "ttfot")
-"""Latencies of which a request in flight shows a lower bound."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -64,7 +62,7 @@ class RequestTimes:
     def at_least(self) -> dict[str, FloatArray]:
         """Return lower bounds of the latencies that are unknown yet, in seconds."""
         waited = self.at - self.sent
-        return dict.fromkeys(_BOUNDED, waited)
+        return dict.fromkeys(WAITED, waited)
 
 
 def request_samples(

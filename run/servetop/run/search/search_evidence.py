@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import takewhile
 
 from servetop.core.arrays import FloatArray
+
+WAITED = ("ttft", "e2el", "ttfot")
+"""Latencies of which a request in flight shows a lower bound: what it has waited."""
 
 
 class Purpose(StrEnum):
@@ -32,6 +37,11 @@ class LoadObjective:
     """Share of the samples that must be within the limit, 0-1: 0.99 of p99; 0 of a mean."""
     mean: bool = False
     """Whether the mean of the samples must be within the limit."""
+
+    @property
+    def decided(self) -> float:
+        """Seconds since a request was due after which it has met or missed the limit; NaN if only its end tells."""
+        return self.limit or math.nan if self.metric in WAITED else math.nan
 
     @property
     def allowed(self) -> float:
@@ -84,6 +94,9 @@ class Evidence:
     """
     limits: tuple[float, ...] = ()
     """For each objective, the limit of its latency in seconds; NaN without one. Empty where `levels` is."""
+    decided: tuple[float, ...] = ()
+    """For each objective, the seconds since a request was due after which it is known to have met or missed its limit,
+    however long it lasts; NaN if that is known at its end only. Empty where `levels` is."""
     earlier: tuple[Probe, ...] = ()
     """Probes before the server last restarted: they tell nothing of the server as it is, but their time is used."""
     restarted_at: float | None = None
@@ -95,6 +108,11 @@ class Evidence:
     def seconds(self) -> float:
         """The seconds of load of all probes, the earlier ones included."""
         return sum(probe.end - probe.begin for probe in (*self.earlier, *self.probes))
+
+    def seconds_of_last(self, purpose: Purpose) -> float:
+        """Return for how long the last probes had a purpose; 0 if the last one has another."""
+        last = takewhile(lambda probe: probe.purpose is purpose, reversed(self.probes))
+        return sum(probe.end - probe.begin for probe in last)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import takewhile
 from operator import attrgetter
 
 from servetop.core.text.counted import counted
@@ -38,8 +37,13 @@ _RISING = 2.0
 """... unless requests in flight still rise: then this many times as long."""
 LONGEST_RISE = _RISING * _LONGEST
 """Seconds after which a queue that rose all the time is one that grows."""
+_DECIDED, _DECIDED_SHARE = 4.0, 0.1
+"""In a closed loop, after one was too high, a load is kept for this many times the time after which a request has met
+or missed its limit, as those of the end do not count, but for no longer than this share of the budget."""
 _LEAST_COUNTED = 5
-"""Samples of each objective with a known outcome before a load is left."""
+"""Samples of each objective with a known outcome before a load is left, ..."""
+_WAIT_SHARE = 0.05
+"""... of those that count in a closed loop, if that takes no longer than this share of the budget."""
 _CERTAIN = 0.995
 """Probability from which a load is known to be too high and is left at once."""
 _AIMS = (0.35, 0.8)
@@ -67,6 +71,8 @@ class SearchPlan:
         self._tiers = tiers
         self._objectives = objectives
         self._limits = limits
+        decided = [each.decided for each in objectives if limits.concurrency and each.decided > 0]
+        self._decided = max(decided, default=0.0)
 
     def next(self, evidence: Evidence) -> NextProbe | None:
         """Return the load to keep next; None if the search is over."""
@@ -86,12 +92,12 @@ class SearchPlan:
         confirm, recovery = self._confirm_seconds(views[0], tiers), self._recovery(evidence, views, tiers)
         ends = tier is None or left < _FIRST + confirm + self._recovery_seconds(evidence, views, tiers)
         if last.purpose is Purpose.CONFIRM:
-            rest = min(confirm - _seconds_of_last(evidence, Purpose.CONFIRM), left)
+            rest = min(confirm - evidence.seconds_of_last(Purpose.CONFIRM), left)
             if rest > _CHUNK / 2:
                 return self._confirming(last.load, rest)
             if ends:
                 return None
-        if not ends and last.purpose is Purpose.MEASURE and (reason := self._holds(current, tier or tiers[0])):
+        if not ends and last.purpose is Purpose.MEASURE and (reason := self._holds(views, tier or tiers[0])):
             return NextProbe(load=current[0].load, seconds=_CHUNK, reason=reason)
         if recovery is not None:
             return None if ends and left < _FIRST else replace(recovery, seconds=min(recovery.seconds, left))
@@ -161,13 +167,14 @@ class SearchPlan:
         latency = 0.0 if math.isnan(window.latency) else window.latency
         return min(max(_FIRST, _LATENCIES * latency), _LONGEST)
 
-    def _holds(self, current: Sequence[LoadWindow], tier: TierPosterior) -> str:
+    def _holds(self, views: Sequence[Sequence[LoadWindow]], tier: TierPosterior) -> str:
         """Return why the current load is kept for longer: nothing is certain, and it has not settled; else nothing."""
+        current = [view[-1] for view in views]
         window = current[0]
         if current[-1].missed:
             return ""
-        if min(each.counted for each in current[:-1]) < _LEAST_COUNTED and window.in_flight >= 1:
-            return "too few requests have ended" if window.seconds < LONGEST_RISE else ""
+        if longest := self._longest_wait(current):
+            return "too few requests have ended" if window.seconds < longest else ""
         if tier.whole.below(window.load) > _CERTAIN and self._is_overload(current):
             return ""
         if window.trend is Trend.RISING:
@@ -177,10 +184,21 @@ class SearchPlan:
         low, high = tier.whole.interval
         near = low < window.load < high and high < _STEP**2 * low
         least = self._seconds(window)
+        if _was_too_high(views, tier):
+            least = max(least, min(_DECIDED * self._decided, _DECIDED_SHARE * self._limits.budget))
         if window.seconds < least:
             return f"kept for {least:.0f} s at least"
         long = near and window.seconds < min(_LONGEST, self._limits.budget / 15)
         return "near the answer, so kept for longer" if long else ""
+
+    def _longest_wait(self, current: Sequence[LoadWindow]) -> float:
+        """Return for how long a load is kept at most until enough requests have ended; 0 if they have."""
+        if current[0].in_flight < 1:
+            return 0.0
+        if min(each.known for each in current[:-1]) < _LEAST_COUNTED:
+            return LONGEST_RISE
+        few = min(each.counted for each in current[:-1]) < _LEAST_COUNTED
+        return _WAIT_SHARE * self._limits.budget if few else 0.0
 
     def _is_overload(self, current: Sequence[LoadWindow]) -> bool:
         """Whether the last load missed an objective, or its queue grows."""
@@ -194,7 +212,7 @@ class SearchPlan:
 
     def _move(self, views: Sequence[Sequence[LoadWindow]], tier: TierPosterior) -> NextProbe:
         window, highest = views[0][-1], max(each.load for each in views[0])
-        if tier.whole.below(highest) < 0.5 and highest < self._limits.high:  # nothing was missed yet
+        if not _was_too_high(views, tier) and highest < self._limits.high:
             step = _IDLE_STEP if window.in_flight < 1 else _STEP
             return NextProbe(load=self._rounded(highest * step), seconds=_FIRST, reason="no load was too high yet")
         middle = tier.whole.quantile(0.5)
@@ -209,7 +227,7 @@ class SearchPlan:
         self, evidence: Evidence, views: Sequence[Sequence[LoadWindow]], tiers: Sequence[TierPosterior]
     ) -> NextProbe | None:
         """Return a small load until the backlog of one that was too high is gone; None without a backlog."""
-        took = _seconds_of_last(evidence, Purpose.RECOVER)
+        took = evidence.seconds_of_last(Purpose.RECOVER)
         if self._limits.concurrency or not (took or self._is_overload([view[-1] for view in views])):
             return None
         middle = min(tier.whole.quantile(0.5) for tier in tiers)
@@ -266,7 +284,7 @@ class SearchPlan:
         if kind is AnswerKind.BELOW:
             return TierAnswer(kind=kind, load=None, low=0.0, high=self._limits.low, binding=tier.text[lowest])
         left = used * ((tier.width / self._limits.precision) ** 2 - 1) / 60
-        if tier.whole.below(max(each.load for each in views[0])) < 0.5:  # no load was too high
+        if not _was_too_high(views, tier):
             high = left = math.inf
         low, middle, high = (self._whole_users(each) for each in (low, middle, high))
         more = left if kind is AnswerKind.WIDE and left < _LONGEST_ADVICE else None
@@ -277,7 +295,6 @@ class SearchPlan:
         return float(math.floor(load)) if self._limits.concurrency and load < math.inf else load
 
 
-def _seconds_of_last(evidence: Evidence, purpose: Purpose) -> float:
-    """Return for how long the last probes had a purpose; 0 if the last one has another."""
-    last = takewhile(lambda probe: probe.purpose is purpose, reversed(evidence.probes))
-    return sum(probe.end - probe.begin for probe in last)
+def _was_too_high(views: Sequence[Sequence[LoadWindow]], tier: TierPosterior) -> bool:
+    """Whether one of the loads was too high, as likely as not."""
+    return tier.whole.below(max(each.load for each in views[0])) >= 0.5

@@ -9,7 +9,13 @@ from functools import partial
 
 from servetop.core.arrays import FloatArray
 from servetop.run.search.level_posterior import has_latencies, level_posterior
-from servetop.run.search.load_posterior import LoadPosterior, least_of, load_posterior, possible_loads
+from servetop.run.search.load_posterior import (
+    LoadPosterior,
+    least_of,
+    load_posterior,
+    monotone_posterior,
+    possible_loads,
+)
 from servetop.run.search.load_windows import LoadWindow, Trend
 from servetop.run.search.mean_posterior import MEAN_DEPENDENCE, mean_posterior
 from servetop.run.search.queue_windows import QUEUE_ALLOWED
@@ -91,15 +97,19 @@ def tier_posterior(
         text.append(QUEUE)
         seen.append(_by_requests(views[-1]) if any(objectives[index].mean for index in members) else views[-1])
 
-    def over(loads: FloatArray, *, latencies: bool) -> list[LoadPosterior]:
-        of = partial(_of_objective, loads=loads, concurrency=limits.concurrency, latencies=latencies)
-        found = [of(views[index], objectives[index]) for index in members]
+    def over(loads: FloatArray, rough: Sequence[LoadPosterior] | None = None) -> list[LoadPosterior]:
+        of = partial(_of_objective, loads=loads, concurrency=limits.concurrency)
+        found = [
+            of(views[index], objectives[index], rough=rough[place] if rough else None)
+            for place, index in enumerate(members)
+        ]
         queue = [] if limits.concurrency else [load_posterior(seen[-1], allowed=QUEUE_ALLOWED, loads=loads)]
         return [*found, *queue]
 
     tried = [window.load for window in views[0]]
     possible = partial(possible_loads, limits.low, limits.high, tried=tried)
-    parts = over(possible(near=least_of(over(possible(), latencies=False))), latencies=limits.concurrency)
+    rough = over(possible())
+    parts = over(possible(near=least_of(rough)), rough)
     return TierPosterior(
         text=tuple(text), parts=tuple(parts), views=tuple(seen), whole=least_of(parts), limits=limits
     )  # fmt: skip
@@ -133,15 +143,20 @@ def _by_requests(queue: Sequence[LoadWindow]) -> list[LoadWindow]:
 
 
 def _of_objective(
-    view: Sequence[LoadWindow], objective: LoadObjective, loads: FloatArray, *, concurrency: bool, latencies: bool
+    view: Sequence[LoadWindow],
+    objective: LoadObjective,
+    *,
+    loads: FloatArray,
+    rough: LoadPosterior | None,
+    concurrency: bool,
 ) -> LoadPosterior:
-    """Return the posterior of one objective; by latencies instead of missed samples, if they are known."""
+    """Return the posterior of one objective; in a closed loop by its latencies instead of missed samples, if known."""
     if objective.mean:
         return mean_posterior(view, limit=objective.most, loads=loads)
-    found = load_posterior(view, allowed=objective.allowed, loads=loads, concurrency=concurrency)
-    if latencies and has_latencies(view):
-        return level_posterior(view, found, allowed=objective.allowed)
-    return found
+    if concurrency and has_latencies(view):
+        bound = monotone_posterior(view, allowed=objective.allowed, loads=loads)
+        return level_posterior(view, bound, allowed=objective.allowed, rough=rough)
+    return load_posterior(view, allowed=objective.allowed, loads=loads, concurrency=concurrency)
 
 
 def _jumps(view: Sequence[LoadWindow], low: float, high: float) -> bool:
