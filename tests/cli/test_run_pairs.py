@@ -67,6 +67,13 @@ def test_too_small_a_budget_cannot_tell(servetop: Servetop, tmp_path: Path) -> N
     assert "1 pair in" in done.out
 
 
+def test_too_few_requests_are_said_to_be_too_few(servetop: Servetop, tmp_path: Path) -> None:
+    few = ("--request-rate", "60", "--num-prompts", "12", "--input-len", "32", "--output-len", "16")
+    done = servetop("run-pairs", *few, *SLOWER, "--into", str(tmp_path / "s"))
+    assert done.code == 98, done.err
+    assert "send more requests (a stage needs 16 or more), or choose others with --metric" in done.err
+
+
 def test_an_engine_that_does_not_start_ends_the_series(servetop: Servetop, tmp_path: Path) -> None:
     command = ("run-pairs", *LOAD, "--a", "--engine vllm --engine-command false", "--into", str(tmp_path / "s"))
     done = servetop(*command)

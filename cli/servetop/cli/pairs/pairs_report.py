@@ -23,6 +23,7 @@ from servetop.cli.tables import out_tables
 from servetop.core.errors import ExitCode
 from servetop.core.text import formats
 from servetop.core.text.counted import counted
+from servetop.reports.comparison.preconditions import MIN_REQUESTS
 from servetop.reports.tables import cell, light_table, titled
 from servetop.run import console
 from servetop.run.pairs.pair_series import SeriesEnd, SeriesPlan, SeriesResult
@@ -72,7 +73,10 @@ def end_reason(result: SeriesResult, plan: SeriesPlan, *, folder: Path) -> str:
         case SeriesEnd.ANSWERED:
             return ""
         case SeriesEnd.NOT_MEASURED:
-            return "cannot tell: none of the metrics was measured in both configurations: choose others with --metric"
+            return (
+                "cannot tell: none of the metrics was measured in both configurations: send more requests (a stage "
+                f"needs {MIN_REQUESTS} or more), or choose others with --metric"
+            )
         case SeriesEnd.INTERRUPTED:
             return f"{result.reason}: to continue after pair {state.pairs}, add --into {folder} --resume"
         case SeriesEnd.FAILED:
