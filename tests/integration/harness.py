@@ -97,10 +97,16 @@ def cache() -> Path:
     return Path(MACHINE.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "servetop-integration"
 
 
+def skip_unless_all(what: str) -> None:
+    """Skip a test that takes minutes unless SERVETOP_INTEGRATION is `all`."""
+    if os.environ.get("SERVETOP_INTEGRATION") != "all":
+        pytest.skip(f"{what} runs with SERVETOP_INTEGRATION=all (make integration-all)")
+
+
 def home_of(name: str) -> Path:
     """Where the engine is installed; without it the test is skipped, and says why."""
-    if name in WHEN_ALL and os.environ.get("SERVETOP_INTEGRATION") != "all":
-        pytest.skip(f"{name} runs with SERVETOP_INTEGRATION=all (make integration-all)")
+    if name in WHEN_ALL:
+        skip_unless_all(name)
     home, log = cache() / name, cache() / f"{name}.log"
     if not (home / ".ready").exists():
         last = log.read_text(errors="replace").splitlines()[-5:] if log.exists() else ["it was not installed"]

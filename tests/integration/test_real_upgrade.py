@@ -8,22 +8,27 @@ from pathlib import Path
 import pytest
 
 from tests.harness import RAN, Servetop
-from tests.integration.harness import ENVIRONMENT, Vllm, vllm_server
+from tests.integration.harness import ENVIRONMENT, Vllm, skip_unless_all, vllm_server
 from tests.integration.real_engines import started
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
-LOAD = ("--request-rate", "4", "--num-prompts", "12", "--input-len", "40", "--random-prefix-len", "32")
-COUNT, OUTPUT = 12, 24
+LOAD = ("--request-rate", "4", "--num-prompts", "24", "--input-len", "40", "--random-prefix-len", "32")
+COUNT, OUTPUT = 24, 24
 LOGGED = "--enable-log-requests"
 VERBOSE = {**ENVIRONMENT, "VLLM_LOGGING_LEVEL": "DEBUG"}
+
+
+def send(servetop: Servetop, url: str) -> None:
+    """Send the load whose log is read."""
+    sent = servetop("--url", url, *LOAD, "--output-len", str(OUTPUT), "--num-warmups", "0", "--headless")
+    assert sent.code in RAN, sent.err
 
 
 def test_the_load_in_vllms_log_is_the_load_that_was_sent(vllm: Vllm, servetop: Servetop, tmp_path: Path) -> None:
     log, target = tmp_path / "vllm.log", tmp_path / "shape.jsonl"
     with started(vllm_server(vllm, LOGGED, environment=VERBOSE), log) as engine:
-        sent = servetop("--url", engine.url, *LOAD, "--output-len", str(OUTPUT), "--num-warmups", "0", "--headless")
-        assert sent.code in RAN, sent.err
+        send(servetop, engine.url)
     done = servetop("shape", str(log), "-o", str(target), "--block-tokens", "16", "--json")
     assert done.code == 0, done.err
     report = done.summary
@@ -37,3 +42,26 @@ def test_the_load_in_vllms_log_is_the_load_that_was_sent(vllm: Vllm, servetop: S
     assert {each["what"] for each in report["missing"]} == {"output lengths", "sessions", "exact times"}
     assert report["output_tokens"]["max"] == 128
     assert report["input_tokens"]["max"] == 72  # requests to the tokenizer are left out
+
+
+@pytest.mark.timeout(1200)
+def test_the_logged_load_tells_which_of_two_configurations_is_slower(
+    vllm: Vllm, servetop: Servetop, tmp_path: Path
+) -> None:
+    skip_unless_all("a series of pairs with two servers")
+    log, target, metric = tmp_path / "a.log", tmp_path / "shape.jsonl", "mean_e2el_ms"
+    one = vllm_server(vllm, "--max-num-seqs", "1")
+    with (
+        started(one, tmp_path / "b.log") as b,
+        started(vllm_server(vllm, LOGGED, environment=VERBOSE), log) as a,  # last: its log begins with its check
+    ):
+        send(servetop, a.url)
+        shaped = servetop("shape", str(log), "-o", str(target), "--block-tokens", "16", "--output-len", "16")
+        assert shaped.code == 0, shaped.err
+        load = ("--dataset-name", "trace", "--dataset-path", str(target), "--ignore-eos")
+        sides = ("--a", f"--url {a.url}", "--b", f"--url {b.url}", "--metric", metric)
+        series = ("--budget", "12m", "--into", str(tmp_path / "pairs"), "--json")
+        done = servetop("run-pairs", *load, *sides, *series, timeout=900)
+    assert done.code == 0, done.err
+    (found,) = done.summary["metrics"]
+    assert (found["measured"]["key"], found["measured"]["verdict"]) == (metric, "worse")
