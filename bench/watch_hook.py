@@ -32,7 +32,7 @@ HALF_CYCLE = 6.0
 
 @dataclass(frozen=True)
 class Measured:
-    """What one watch took."""
+    """How late one watch read its server, and what it took."""
 
     late: tuple[float, ...]
     """Seconds by which each reading was late, sorted."""

@@ -11,7 +11,7 @@ from servetop.core.tick import ClientTick, LoadGauges, Tick
 
 
 def rows(counts: list[int]) -> list[TickRow]:
-    """Return consecutive rows that stand for so many ticks each, 1 for a plain tick."""
+    """Return consecutive rows that stand for these numbers of ticks, 1 for a plain tick."""
     found: list[TickRow] = []
     index = -1
     for count in counts:

@@ -42,7 +42,7 @@ def chat(text: str, **members: Any) -> str:
 
 
 def of_responses(*responses: tuple[int, str]) -> dict[str, Any]:
-    """Return a file with one request, sent at 1 ms, with responses at so many milliseconds."""
+    """Return a file with one request, sent at 1 ms, with responses at these times in milliseconds."""
     request = {
         "timestamp": 1_000_000,
         "request_inputs": {"payload": '{"model": "m"}'},

@@ -137,7 +137,7 @@ class TickCodec:
         )
 
     def decode_all(self, rows: Sequence[RowValues]) -> list[Tick]:
-        """Decode ticks; histograms are unpacked column by column, for speed, and not those that are empty in all."""
+        """Decode ticks; histograms are unpacked column by column, for speed, without columns that are all empty."""
         blobs = {name: [row.get(name) for row in rows] for name in HISTOGRAMS}
         columns = {
             name: unpack_histograms(each) for name, each in blobs.items() if any(blob is not None for blob in each)

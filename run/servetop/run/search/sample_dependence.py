@@ -24,7 +24,7 @@ _LONGER = 3.0
 
 @dataclass(frozen=True, slots=True)
 class BlockCorrelation:
-    """What the blocks of one load tell."""
+    """How far the samples of one load are alike within blocks."""
 
     correlation: float
     """Intraclass correlation; less than 0 if blocks differ by less than chance."""

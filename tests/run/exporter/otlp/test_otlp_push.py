@@ -64,7 +64,7 @@ async def until(condition: Callable[[], object]) -> None:
 
 
 class Notes(list[str]):
-    """What was noted, and how often a request was made."""
+    """The notes, and the number of requests."""
 
     pushes = 0
 
