@@ -4,6 +4,7 @@ import pytest
 
 from servetop.core.events import EngineSample
 from servetop.core.merged.merged_sample import MergedSample
+from servetop.core.merged.sample_columns import SampleColumns
 
 
 def sample(at: float, **fields: float) -> EngineSample:
@@ -31,6 +32,13 @@ def test_without_a_sample_before_counters_are_held_and_times_are_those_of_ten_se
     made = MergedSample(sample=sample(10.0, preemptions_total=6.0), count=10).samples()
     assert {each.preemptions_total for each in made} == {6.0}
     assert [each.scrape_end for each in made] == pytest.approx(range(1, 11))
+
+
+def test_without_a_sample_before_no_time_is_before_the_origin_of_the_run() -> None:
+    merged = MergedSample(sample=sample(2.0), count=10)
+    ends = [each.scrape_end for each in merged.samples()]
+    assert ends == pytest.approx([n / 5 for n in range(1, 11)])
+    assert list(SampleColumns([merged]).column("scrape_end")) == pytest.approx(ends)
 
 
 def test_a_counter_that_fell_is_held() -> None:

@@ -1,7 +1,8 @@
 """A sample of an engine that stands for several, and the samples that it stands for.
 
-Counters and times rise evenly from the sample before. A gauge has its maximum once, in the middle, and otherwise the
-value with which its mean is the recorded one.
+Counters and times rise evenly from the sample before. Without it, counters are held and the samples are spread over the
+seconds of a merged row, or those since the run's origin if they are fewer. A gauge has its maximum once, in the middle,
+and otherwise the value with which its mean is the recorded one.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class MergedSample:
         rest = 1 - number / self.count
         changed = {name: fields[name] - min(_remaining(name, step * rest), step) for name, step in steps.items()}
         if self.before is None:
-            changed = {name: fields[name] - MERGED_SECONDS * rest for name in TIMES}
+            changed = {name: fields[name] - min(MERGED_SECONDS, fields[name]) * rest for name in TIMES}
         if number == peak_position(self.count):
             changed |= self.peaks
         return type(self.sample)(**(fields | changed))

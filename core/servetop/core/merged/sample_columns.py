@@ -53,7 +53,7 @@ class SampleColumns:
         steps = np.where(before < values, values - before, 0.0)  # False for NaN
         if name in TIMES:
             held = np.array([each is not None and each.before is None for each in self._merged], dtype=np.bool_)
-            steps = np.where(held, MERGED_SECONDS, steps)
+            steps = np.where(held, np.minimum(MERGED_SECONDS, values), steps)
         steps = steps[self.row_of]
         rest = steps * (1 - self.number / self.counts[self.row_of])
         rest = rest if name in CONTINUOUS else np.minimum(np.ceil(rest - 1e-9), steps)
