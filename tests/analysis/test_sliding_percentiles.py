@@ -5,7 +5,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from servetop.analysis.series.sliding_percentiles import sliding_percentiles
+from servetop.analysis.series.sliding_percentiles import neighbouring_percentiles, sliding_percentiles
 from servetop.core.histogram import LogHistogram
 
 TICKS = st.lists(st.lists(st.floats(1e-8, 1e6), max_size=5), min_size=1, max_size=20)
@@ -24,6 +24,16 @@ def test_windows_have_the_percentiles_of_the_sum_of_their_ticks(
     assert [[None if math.isnan(each) else each for each in row] for row in found] == [
         [None if math.isnan(each) else each for each in row] for row in expected
     ]
+
+
+@given(TICKS, st.integers(1, 8), st.integers(1, 8))
+def test_windows_beside_each_other_have_the_same_with_and_without_a_measurement(
+    values: list[list[float]], count: int, length: int
+) -> None:
+    ticks = [LogHistogram.of(each) for each in values]
+    windows = [(start, start + length) for start in range(count)]
+    found = neighbouring_percentiles(windows, lambda start, stop: ticks[start:stop])
+    assert repr(found) == repr(sliding_percentiles(windows, lambda start, stop: ticks[start:stop]))
 
 
 def test_a_tick_in_several_windows_is_read_once_and_one_in_none_is_not_read() -> None:

@@ -31,6 +31,7 @@ from servetop.core.interfaces.series_scrape import SeriesScrape
 from servetop.core.interfaces.skipped_cell import SkippedCell
 from servetop.core.tick import ClientTick, LoadGauges, Tick
 from servetop.recordings.format import schema
+from servetop.recordings.format.row_codec import RepeatedReader, columns_of
 from servetop.recordings.format.tick_codec import pack_histogram, unpack_histograms
 from servetop.recordings.read.open import OpenedFile
 from servetop.recordings.read.table_reader import TableReader
@@ -250,3 +251,20 @@ def test_a_command_is_read_with_its_row_number_as_id() -> None:
         connection.execute("INSERT INTO command (at, action, value, text, source) VALUES (1, 'set_rate', 8, '', 'me')")
         (command,) = reader_of(connection).events(schema.COMMAND)
     assert command == Command(id=1, at=1.0, action=Action.SET_RATE, value=8.0, source="me")
+
+
+def test_following_rows_with_the_same_values_are_one_event() -> None:
+    read = RepeatedReader(LoadGauges, columns_of(LoadGauges))
+    row = dict.fromkeys((column.name for column in columns_of(LoadGauges)), None) | {
+        "stage": 1,
+        "in_flight": 2,
+        "queued": 0,
+        "holding": 0,
+        "paused": 0,
+    }
+    first = read(row)
+    assert read(dict(row)) is first
+    assert read(row | {"in_flight": 3}) == LoadGauges(stage=1, in_flight=3)
+    assert read(row) == first
+    older = {name: value for name, value in row.items() if name != "sender_class"}
+    assert read(older) == read(older) == LoadGauges(stage=1, in_flight=2)

@@ -36,6 +36,15 @@ def sliding_percentiles(
     return found
 
 
+def neighbouring_percentiles(
+    windows: Sequence[tuple[int, int]], histograms: Callable[[int, int], Sequence[LogHistogram]]
+) -> list[Percentiles]:
+    """Return `sliding_percentiles` of windows without a gap between them; soon if nothing was measured in any."""
+    if any(each.buckets.size for each in histograms(windows[0][0], windows[-1][1])):
+        return sliding_percentiles(windows, histograms)
+    return [_UNKNOWN] * len(windows)
+
+
 def _covered(starts: IntArray, stops: IntArray, edges: int) -> IntArray:
     """Return the stretches between neighbouring edges that lie in a window; several windows may share one."""
     opened, closed = (np.bincount(each, minlength=edges) for each in (starts, stops))

@@ -14,7 +14,7 @@ from servetop.analysis.series.scratch import Scratch
 from servetop.analysis.series.sliding_percentiles import Percentiles, sliding_percentiles
 from servetop.analysis.series.tick_cache import BLOCK, ReadTicks, TickCache
 from servetop.analysis.series.tick_columns import TickColumns
-from servetop.analysis.series.window_cache import SLIDING, WINDOW, WindowCache
+from servetop.analysis.series.window_cache import WindowCache, charted_percentiles
 from servetop.core.arrays import FloatArray, np
 from servetop.core.bounds import bounded
 from servetop.core.events import EngineSample
@@ -176,10 +176,9 @@ class TickHistory:
         before, stop = self.ticks.evicted, self.ticks.evictable_before(keep=keep)
         eager = stop - before <= _MAX_EAGER_BLOCKS * BLOCK
         for first in range(before, stop, BLOCK):
-            windows = [(each, each + WINDOW) for each in range(first, first + BLOCK)] if eager else []
-            by_name = [self._compute_percentiles(name, windows) for name in SLIDING]
-            sliding = [dict(zip(SLIDING, each, strict=True)) for each in zip(*by_name, strict=True)]
-            self._old.add(self.ticks[first : first + BLOCK], sliding)
+            self._old.add(
+                self.ticks[first : first + BLOCK], charted_percentiles(first, self._histograms) if eager else ()
+            )
         self.ticks.evict(stop)
         if stop:
             self._columns.evict()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
 from servetop.analysis.series.scratch import Pieces, Scratch
-from servetop.analysis.series.sliding_percentiles import Percentiles
+from servetop.analysis.series.sliding_percentiles import Percentiles, neighbouring_percentiles
 from servetop.analysis.series.tick_cache import BLOCK
 from servetop.core.histogram import LogHistogram
 from servetop.core.tick import Tick
@@ -54,12 +55,25 @@ class WindowCache:
         return float(low), float(middle), float(high)
 
 
+def charted_percentiles(
+    first: int, histograms: Callable[[str, int, int], Sequence[LogHistogram]]
+) -> list[dict[str, Percentiles]]:
+    """Return the charted percentiles of the windows that start in a block, from the position of its first tick.
+
+    `histograms` returns those of a name between two positions.
+    """
+    windows = [(each, each + WINDOW) for each in range(first, first + BLOCK)]
+    by_name = [neighbouring_percentiles(windows, partial(histograms, name)) for name in SLIDING]
+    return [dict(zip(SLIDING, each, strict=True)) for each in zip(*by_name, strict=True)]
+
+
 FANOUT = 16
 """Number of sums that are added to one of the next level."""
 _TOTAL = np.dtype("<f8")
 _NARROW = np.dtype([("bucket", "<u2"), ("count", "<u4")])
 _WIDE = np.dtype([("bucket", "<u2"), ("count", "<i8")])
 _KINDS = {b"n": _NARROW, b"w": _WIDE}
+_EMPTY = b"n" + np.array(0.0, _TOTAL).tobytes()
 
 
 class BlockSums:
@@ -97,6 +111,8 @@ class BlockSums:
 
 
 def _packed(histogram: LogHistogram) -> bytes:
+    if not histogram.buckets.size:
+        return _EMPTY
     widest = int(histogram.counts.max(initial=0))
     kind = b"n" if widest <= np.iinfo(np.uint32).max else b"w"
     records = np.empty(histogram.buckets.size, _KINDS[kind])

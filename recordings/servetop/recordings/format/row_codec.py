@@ -137,6 +137,26 @@ class EventReader(Generic[_Event]):
         return self._kind(**fields, **others)
 
 
+class RepeatedReader(Generic[_Event]):
+    """An `EventReader` that returns one object for following rows with the same values, which must be immutable."""
+
+    def __init__(self, kind: type[_Event], columns: Sequence[Column]) -> None:
+        self._read = EventReader(kind, columns)
+        self._values = operator.itemgetter(*(column.name for column in columns))
+        self._last: tuple[Any, _Event] | None = None
+
+    def __call__(self, row: RowValues) -> _Event:
+        """Return the event of a row."""
+        try:
+            values = self._values(row)
+        except KeyError:  # a file of an older version
+            return self._read(row)
+        last = self._last
+        if last is None or last[0] != values:
+            last = self._last = values, self._read(row)
+        return last[1]
+
+
 class FlatCodec(Generic[_Event]):
     """Codec of an event type whose fields are all numbers and strings."""
 

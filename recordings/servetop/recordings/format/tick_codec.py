@@ -14,7 +14,15 @@ from servetop.core.events import EngineSample, GpuSample
 from servetop.core.histogram import EMPTY, MAX_BUCKET, LogHistogram
 from servetop.core.tick import COUNTERS, HISTOGRAMS, OPTIONAL_COUNTERS, ClientTick, LoadGauges, Tick
 from servetop.recordings.format.merged_codec import MERGED_COLUMN, PEAK_COLUMNS
-from servetop.recordings.format.row_codec import Column, EventReader, RowValues, column_of, columns_of, encoded
+from servetop.recordings.format.row_codec import (
+    Column,
+    EventReader,
+    RepeatedReader,
+    RowValues,
+    column_of,
+    columns_of,
+    encoded,
+)
 from servetop.recordings.format.tick_checksum import CHECKSUM, TickChecksum
 
 _TOTAL, _TOTAL_BYTES = "<f8", 8
@@ -101,9 +109,9 @@ COUNTS = (
 ENGINE = tuple(dataclasses.replace(each, required=False) for each in columns_of(EngineSample, prefix="engine_"))
 GPUS = Column("gpus", "TEXT", "gpus", pack_gpus, unpack_gpus)
 DISTRIBUTIONS = tuple(Column(name, "BLOB", name, pack_histogram, None) for name in HISTOGRAMS)
-_read_gauges = EventReader(LoadGauges, GAUGES)
+_read_gauges = RepeatedReader(LoadGauges, GAUGES)
 _read_client = EventReader(ClientTick, COUNTS)
-_read_engine = EventReader(EngineSample, ENGINE)
+_read_engine = RepeatedReader(EngineSample, ENGINE)
 _NO_ENGINE = (None,) * len(ENGINE)
 
 
