@@ -9,6 +9,9 @@ from servetop.analysis.fleet.replica_row import ReplicaClass
 from servetop.core.events import ReplicaSample
 from servetop.core.interfaces.replica_change import ReplicaChange, ReplicaState, facts_text
 from servetop.core.interfaces.run_source import EngineFacts, RunUpdate
+from servetop.core.merged.merged_sample import MergedSample
+from servetop.core.merged.sample_rows import SampleRow, SampleRows, last_sample
+from servetop.core.merged.tick_rows import MergedTick, TickRow, TickRows
 from servetop.core.tick import TICK_SECONDS, ClientTick, Tick
 from servetop.tui.state.fleet_state import FleetState
 from servetop.tui.state.fleet_table import fleet_rows
@@ -67,6 +70,28 @@ def updates(seconds_each: float, *, more: bool = False) -> Sequence[RunUpdate]:
     return found
 
 
+LATER = RunUpdate(
+    ticks=[Tick(client=ClientTick(index=index)) for index in range(4 * SECONDS, 4 * SECONDS + 40)],
+    replica_samples=[sample(number, second + 0.1 * number) for second in range(62, 70) for number in (0, 2)],
+)
+
+
+def merged_rows(*, until: int) -> tuple[list[TickRow], list[SampleRow]]:
+    """The watch with rows for ten seconds each until a time, and those of each server; later ones are plain."""
+    ticks: list[TickRow] = [
+        MergedTick(tick=Tick(client=ClientTick(index=round((second + 10) / TICK_SECONDS) - 1)), count=40, engine=None)
+        for second in range(0, until, 10)
+    ]
+    ticks += [Tick(client=ClientTick(index=each)) for each in range(4 * until, 4 * SECONDS)]
+    samples: list[SampleRow] = [each for each in SAMPLES if each.scrape_end > until]
+    for number in range(3):
+        own = [each for each in SAMPLES if each.replica == number and each.scrape_end <= until]
+        for first in range(0, len(own), 10):
+            part, before = own[first : first + 10], own[first - 1] if first else None
+            samples.append(MergedSample(sample=part[-1], count=len(part), before=before, peaks={"waiting": 25.0}))
+    return ticks, sorted(samples, key=lambda row: last_sample(row).scrape_end)
+
+
 def folded(all_updates: Sequence[RunUpdate], *, keep: int | None = None) -> FleetState:
     state = FleetState(keep=keep)
     for update in all_updates:
@@ -102,6 +127,22 @@ def test_a_replay_shows_the_same_as_the_live_watch() -> None:
         rows = sorted(live.at(at).rows, key=lambda row: row.number)
         for other in (replayed, whole):
             assert repr(sorted(other.at(at).rows, key=lambda row: row.number)) == repr(rows)
+
+
+def test_rows_that_stand_for_ten_seconds_show_the_same_as_the_ticks_and_samples_made_from_them() -> None:
+    ticks, samples = merged_rows(until=40)
+    for keep in (None, 60):
+        merged, made = FleetState(keep=keep), FleetState(keep=keep)
+        merged.fold(RunUpdate(ticks=TickRows(ticks[:2]), more=True))
+        merged.fold(RunUpdate(ticks=TickRows(ticks[2:]), replica_samples=SampleRows(samples), replica_changes=CHANGES))
+        made.fold(
+            RunUpdate(ticks=list(TickRows(ticks)), replica_samples=list(SampleRows(samples)), replica_changes=CHANGES)
+        )
+        for state in (merged, made):
+            state.fold(LATER)
+        for at in (5.0, 15.0, 30.0, 45.0, 59.75, 64.0, 70.0) if keep is None else (59.75, 64.0, 70.0):
+            assert repr(merged.at(at).rows) == repr(made.at(at).rows)
+            assert merged.at(at).line == made.at(at).line
 
 
 def test_a_long_watch_keeps_the_last_minutes_and_says_the_same() -> None:

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
-from servetop.core.events import EngineSample, GpuSample
+from servetop.core.events import EngineSample, GpuSample, ReplicaSample
 from servetop.core.interfaces.series_scrape import MergedScrape, SeriesScrape
 from servetop.core.merged.merged_sample import MERGED_SECONDS, MergedSample
 from servetop.core.merged.tick_rows import MergedTick, TickRow
@@ -27,9 +27,11 @@ class MergedRows:
         self._last: dict[Hashable, Any] = {}
 
     def events(self, row: RowValues, event: Any) -> Iterator[Any]:
-        """Yield the samples that a row stands for; a tick or a scrape of series is one, whatever it stands for."""
+        """Yield the samples that a row stands for; whatever a tick, a sample of one of several servers or a scrape of
+        series stands for, it is one.
+        """
         stored = self.stored(row, event)
-        if isinstance(stored, MergedSample):
+        if isinstance(stored, MergedSample) and not isinstance(event, ReplicaSample):
             yield from stored.samples()
         elif isinstance(event, GpuSample):
             yield from _readings(event, row.get(MERGED) or 1)

@@ -18,7 +18,6 @@ from servetop.core.events import (
     GpuSample,
     LogLine,
     Note,
-    ReplicaSample,
     RequestRecord,
     RunEnd,
     Severity,
@@ -29,6 +28,7 @@ from servetop.core.interfaces.request_in_flight import MOST_IN_FLIGHT, RequestIn
 from servetop.core.interfaces.run_source import RunHeader, RunUpdate
 from servetop.core.interfaces.series_scrape import SeriesScrape
 from servetop.core.interfaces.skipped_cell import SkippedCell
+from servetop.core.merged.sample_rows import SampleRows
 from servetop.core.merged.tick_rows import TickRows
 from servetop.core.tick import Tick
 from servetop.recordings.format import schema
@@ -130,7 +130,7 @@ class RecordingReader:
                 log_lines=self._new(schema.LOG_LINE),
                 search_states=self._new(schema.SEARCH_STATE),
                 ticks=ticks,
-                replica_samples=self._new(schema.REPLICA_SAMPLE),
+                replica_samples=SampleRows(self._new(schema.REPLICA_SAMPLE)),
                 replica_changes=self._new(schema.REPLICA_CHANGE),
                 engine_series=self._new(schema.ENGINE_SERIES),
                 notes=[*self._new(schema.NOTE), *self._damage_note()],
@@ -220,9 +220,9 @@ class RecordingReader:
         """Return all scrapes of the engine's metrics, in order."""
         return self._tables.events(schema.ENGINE_SAMPLE)
 
-    def replica_samples(self) -> list[ReplicaSample]:
+    def replica_samples(self) -> SampleRows:
         """Return all scrapes of each of several servers, in order; empty with one server."""
-        return self._tables.events(schema.REPLICA_SAMPLE)
+        return SampleRows(self._tables.events(schema.REPLICA_SAMPLE))
 
     def engine_series(self) -> list[SeriesScrape]:
         """Return all scrapes of the engine page's series, without those of one of several watched servers, in order."""

@@ -15,10 +15,9 @@ from servetop.analysis.fleet.replica_rows import replica_history
 from servetop.analysis.summary.engine_metrics import server_summary
 from servetop.analysis.summary.watch_types import ReplicaWatch, WatchedFigures, WatchedServer
 from servetop.analysis.summary.watched_figures import watch_headline, watched_figures
-from servetop.core.events import ReplicaSample
 from servetop.core.interfaces.replica_change import ReplicaChange, ReplicaState
 from servetop.core.interfaces.run_source import EngineFacts
-from servetop.core.merged.merged_sample import MergedSample
+from servetop.core.merged.sample_rows import SampleRow
 from servetop.core.merged.tick_rows import TickRow
 from servetop.core.same_fields import from_same_fields
 from servetop.core.units import MS_PER_S
@@ -34,7 +33,7 @@ def replica_watches(reader: RecordingReader, run: RunColumns, record: RunRecord)
     changes = _changes(reader)
     if not changes:
         return ()
-    samples, rows, series = _samples(reader), reader.ticks().rows, _series(reader)
+    samples, rows, series = reader.replica_samples().by_replica(), reader.ticks().rows, _series(reader)
     facts = {number: known for number, each in changes.items() if (known := _facts(each)) is not None}
     differs = differences(facts)
     return tuple(
@@ -53,7 +52,11 @@ def replica_watches(reader: RecordingReader, run: RunColumns, record: RunRecord)
 def replica_records(reader: RecordingReader, record: RunRecord) -> Iterator[tuple[str, RunRecord, ScrapeHistory]]:
     """Yield name, record and scrapes of each server that was listed, as if it was watched alone."""
     changes = _changes(reader)
-    samples, rows, series = _samples(reader), reader.ticks().rows if changes else (), _series(reader)
+    samples, rows, series = (
+        reader.replica_samples().by_replica(),
+        reader.ticks().rows if changes else (),
+        _series(reader),
+    )
     for number, each in sorted(changes.items()):
         own = _record_of(record, rows, samples.get(number, []), each, facts=_facts(each))
         yield each[-1].name, own, series.get(number, ScrapeHistory())
@@ -97,7 +100,7 @@ def _replica_watch(
 def _record_of(
     record: RunRecord,
     rows: Sequence[TickRow],
-    samples: Sequence[ReplicaSample | MergedSample],
+    samples: Sequence[SampleRow],
     changes: Sequence[ReplicaChange],
     *,
     facts: EngineFacts | None,
@@ -118,13 +121,6 @@ def _changes(reader: RecordingReader) -> dict[int, list[ReplicaChange]]:
     found: dict[int, list[ReplicaChange]] = {}
     for change in reader.stream(schema.REPLICA_CHANGE):
         found.setdefault(change.replica, []).append(change)
-    return found
-
-
-def _samples(reader: RecordingReader) -> dict[int, list[ReplicaSample | MergedSample]]:
-    found: dict[int, list[ReplicaSample | MergedSample]] = {}
-    for sample in reader.stored(schema.REPLICA_SAMPLE):
-        found.setdefault(highest_sample(sample).replica, []).append(sample)
     return found
 
 

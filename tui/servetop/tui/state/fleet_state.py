@@ -10,11 +10,11 @@ from servetop.analysis.diagnosis.diagnosis import Bottleneck, Diagnosis
 from servetop.analysis.fleet.fleet_text import differences, fleet_line, skew_text, totals_text
 from servetop.analysis.fleet.replica_row import ReplicaClass, ReplicaRow
 from servetop.analysis.fleet.row_order import RowOrder
-from servetop.core.events import ReplicaSample
 from servetop.core.interfaces.replica_change import ReplicaChange
 from servetop.core.interfaces.run_source import RunHeader, RunUpdate
 from servetop.core.interfaces.series_scrape import SeriesScrape
-from servetop.core.tick import Tick
+from servetop.core.merged.sample_rows import SampleRows
+from servetop.core.merged.tick_rows import TickRows
 from servetop.tui.state.judged_replica import JudgedReplica
 
 JUDGED_TICKS = 8
@@ -28,7 +28,7 @@ _VERDICTS = {
     ReplicaClass.IDLE: Bottleneck.IDLE,
     ReplicaClass.UNKNOWN: Bottleneck.STARTING,
 }
-_Event = TypeVar("_Event", ReplicaSample, ReplicaChange, SeriesScrape)
+_Event = TypeVar("_Event", ReplicaChange, SeriesScrape)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +70,7 @@ class FleetState:
         """`keep`: ticks of each server that stay in memory; None keeps all, for a recording that has ended."""
         self._keep = keep
         self._replicas: dict[int, JudgedReplica] = {}
-        self._pending: list[Tick] = []
+        self._pending = TickRows()
         self._order = RowOrder()
         self._shown: FleetFrame | None = None
         self.until = 0.0
@@ -84,10 +84,10 @@ class FleetState:
 
     def fold(self, update: RunUpdate) -> None:
         """Add an update; ticks that arrive before their samples wait for them."""
-        self._pending += update.ticks
+        self._pending.extend(update.ticks)
         if update.more:
             return
-        samples, changes = _by_replica(update.replica_samples), _by_replica(update.replica_changes)
+        samples, changes = SampleRows(update.replica_samples).by_replica(), _by_replica(update.replica_changes)
         series = _by_replica([each for each in update.engine_series if each.replica is not None])
         for number in sorted({*samples, *changes, *series}):
             if number not in self._replicas:
@@ -101,7 +101,7 @@ class FleetState:
             each.extend(self._pending)
         if self._pending:
             self.until = self._pending[-1].end
-        self._pending, self._shown = [], None
+        self._pending, self._shown = TickRows(), None
 
     @property
     def names(self) -> frozenset[str]:

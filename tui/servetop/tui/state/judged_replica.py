@@ -18,15 +18,16 @@ from servetop.analysis.fleet.replica_row import (
     class_of,
     state_of,
 )
-from servetop.analysis.fleet.replica_ticks import ReplicaTicks
+from servetop.analysis.fleet.replica_rows import replica_history
+from servetop.analysis.fleet.replica_ticks import SAMPLE_LIFETIME, ReplicaTicks
 from servetop.analysis.live_stats import LiveStats, watched_stats
 from servetop.analysis.series.tick_history import TickHistory
-from servetop.core.events import ReplicaSample
 from servetop.core.interfaces.replica_change import ReplicaChange, ReplicaState
 from servetop.core.interfaces.run_source import EngineFacts
 from servetop.core.interfaces.series_scrape import SeriesScrape
+from servetop.core.merged.sample_rows import SampleRow, SampleRows, last_sample
+from servetop.core.merged.tick_rows import TickRows, last_tick
 from servetop.core.text import formats
-from servetop.core.tick import Tick
 from servetop.engines.metrics.exported_tables import exported_metrics
 from servetop.tui.state.judged_run import JudgedRun
 
@@ -48,21 +49,31 @@ class JudgedReplica:
         self.history = TickHistory()
         self.judged = JudgedRun(streamed=True, watched=True)
         self.scrapes = ScrapeHistory()
+        self._rows: list[SampleRow] = []
+        """Samples that belong to the next ticks."""
         self._recent: list[SeriesScrape] = []
         self._facts_of = _parsed_once()
 
     def add(
-        self, samples: Sequence[ReplicaSample], changes: Sequence[ReplicaChange], series: Sequence[SeriesScrape]
+        self, samples: Sequence[SampleRow], changes: Sequence[ReplicaChange], series: Sequence[SeriesScrape]
     ) -> None:
         """Add what is new of this server."""
-        self.events.add(samples, changes)
+        self._rows += samples
+        self.events.add((), changes)
         self.scrapes.extend(series)
         if self._keep is not None:
             self._forget_series(series)
 
-    def extend(self, ticks: Sequence[Tick]) -> None:
+    def extend(self, ticks: TickRows) -> None:
         """Add the next ticks of the watch, and judge them."""
-        self.history.extend(self.events.ticks(ticks))
+        if ticks.merged and not len(self.history):
+            self.history = replica_history(ticks.rows, self._rows, self.events.changes)
+            stale = last_tick(ticks.rows[-1]).end - SAMPLE_LIFETIME
+            self.events.add(SampleRows(row for row in self._rows if last_sample(row).scrape_end > stale), ())
+        else:
+            self.events.add(SampleRows(self._rows), ())
+            self.history.extend(self.events.ticks(ticks))
+        self._rows = []
         at = self.history.ticks[-1].end if len(self.history) else 0.0
         self.judged.update(self.history, self.facts_at(at), until=len(self.history))
         if self._keep is not None and len(self.history) > 2 * self._keep:
