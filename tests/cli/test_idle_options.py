@@ -21,7 +21,7 @@ from servetop.cli.configuration.idle_options import (
 from servetop.cli.main import main
 from servetop.cli.options.audit_options import AuditOptions
 from servetop.cli.options.declaration import declared
-from servetop.cli.options.request_options import DataOptions
+from servetop.cli.options.request_options import DataOptions, PromptOptions
 from servetop.cli.options.run_options import RunOptions
 from servetop.cli.options.serve_options import ServeOptions
 from servetop.cli.options.shape_options import ShapeOptions
@@ -73,6 +73,7 @@ COMMANDS_OWN = {
     "predict": {
         "file", "preset", "settings", "goodput", "model", "gpu", "engine_profile", "max_num_seqs", "request_rate",
         "input_len", "output_len", "num_prompts", "arrivals", "record", "as_json",
+        *(option.name for option in declared(PromptOptions)),
     },
     "validate": {"as_json"},
     "serve": {option.name for option in declared(ServeOptions)},

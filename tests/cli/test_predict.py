@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,38 @@ def test_plain_options_describe_a_grid(servetop: Servetop) -> None:
         assert set(cell["ttft_ms"]) >= {"p50", "p90", "p99", "mean"}
         assert cell["completed"] == 60
     assert found["simulated_s"] > 0
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> str:
+    """A trace of 40 requests, two a second, with outputs of 4 to 7 tokens."""
+    rows = [{"timestamp": number / 2, "input_length": 100, "output_length": 4 + number % 4} for number in range(40)]
+    path = tmp_path / "trace.jsonl"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return str(path)
+
+
+def test_a_trace_is_predicted_at_its_own_times_and_lengths(servetop: Servetop, trace: str) -> None:
+    words = ("predict", "--dataset-name", "timed_trace", "--dataset-path", trace, "--json")
+    (own,) = servetop(*words).summary["cells"]
+    assert own["completed"] == 40
+    assert own["request_rate"] == pytest.approx(2.0, rel=0.05)
+    assert own["duration"] == pytest.approx(20.0, rel=0.1)
+    assert own["output_throughput"] * own["duration"] == pytest.approx(40 * 5.5)
+    slow, fast = servetop(*words, "--request-rate", "1,4", "--num-prompts", "20").summary["cells"]
+    assert slow["completed"] == fast["completed"] == 20
+    assert slow["duration"] == pytest.approx(4 * fast["duration"], rel=0.15)
+
+
+def test_lengths_of_a_dataset_and_shared_prefixes_are_predicted(servetop: Servetop) -> None:
+    words = ("predict", "--num-prompts", "100", "--request-rate", "4", "--json")
+    plain, spread, cached = (
+        servetop(*words, *more).summary["cells"][0]
+        for more in ((), ("--lengths", "sharegpt"), ("--engine-profile", "vllm-current", "--cache-hit-rate", "0.75"))
+    )
+    assert spread["e2el_ms"]["p99"] > 2 * spread["e2el_ms"]["p50"]
+    assert plain["e2el_ms"]["p99"] < 2 * plain["e2el_ms"]["p50"]
+    assert cached["completed"] == 100
 
 
 def test_a_sweep_file_is_predicted_by_its_name_as_it_is_swept(servetop: Servetop, tmp_path: Path) -> None:
@@ -102,6 +135,8 @@ def test_time_scale_multiplies_every_duration(servetop: Servetop) -> None:
         (("--preset", "whitepaper-9"), "did you mean whitepaper-"),
         (("--preset", "whitepaper-2", "--model", "opt-125m"), "--set"),
         (("--arrivals", "sometimes"), "known are"),
+        (("--dataset-name", "timed_trace"), "reads a file: give --dataset-path"),
+        (("--preset", "whitepaper-2", "--lengths", "sharegpt"), "leave out --lengths"),
     ],
 )
 def test_what_cannot_be_predicted_is_told_in_one_line(

@@ -9,12 +9,16 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from servetop.cli.configuration.prediction import predict_specs, seed_of
+from servetop.cli.configuration.stage_options import check
+from servetop.cli.configuration.workload_settings import resolved
 from servetop.cli.options.declaration import declared
+from servetop.cli.options.request_options import PromptOptions
 from servetop.cli.options.tool_options import GridOptions, PredictOptions
 from servetop.cli.tables import out_tables
 from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.core.config_values.cell_settings import settings_label
 from servetop.core.errors import ExitCode, UsageError
+from servetop.core.same_fields import from_same_fields
 from servetop.core.text import formats
 from servetop.reports.tables import cell, light_table, titled
 from servetop.run import console
@@ -23,7 +27,6 @@ from servetop.simulator.predict.predict import DEFAULT_STAGE, PredictSpec, predi
 from servetop.simulator.predict.prediction import CellPrediction, Prediction, prediction_json
 from servetop.simulator.validate.validate import validate
 from servetop.simulator.validate.validation_tables import markdown, report
-from servetop.workload.validation import check_load
 
 ALL_AT_ONCE = "all-at-once"
 
@@ -34,9 +37,9 @@ def run_predict(options: PredictOptions) -> int:
         raise UsageError(f"{options.file} and --preset {options.preset} exclude each other: use one of them")
     preset, settings = options.file or options.preset, options.settings or {}
     if preset is None:
-        specs = [spec_of(options.grid, settings)]
+        specs = [spec_of(options.grid, options.prompts, settings)]
     else:
-        named = [each.spelling for each in declared(GridOptions) if getattr(options.grid, each.name) != each.default]
+        named = [*_given(options.grid), *_given(options.prompts)]
         if named:
             raise UsageError(f"{preset} defines the prediction: leave out {named[0]}, or use --set KEY=VALUE")
         specs = predict_specs(preset, settings=settings)
@@ -56,6 +59,11 @@ def run_predict(options: PredictOptions) -> int:
     return int(ExitCode.OK)
 
 
+def _given(options: GridOptions | PromptOptions) -> list[str]:
+    """Return the spelling of each option that was given."""
+    return [each.spelling for each in declared(type(options)) if getattr(options, each.name) != each.default]
+
+
 def _record(prediction: Prediction, spec: PredictSpec, path: Path) -> None:
     failed = next((each.error for each in prediction.cells if each.error), None)
     if failed is not None:
@@ -63,20 +71,25 @@ def _record(prediction: Prediction, spec: PredictSpec, path: Path) -> None:
     record_prediction(spec, path)
 
 
-def spec_of(grid: GridOptions, settings: Mapping[str, str]) -> PredictSpec:
-    """Return the grid of plain options; without a rate all requests are sent at once."""
-    num_prompts = grid.num_prompts or DEFAULT_STAGE.num_prompts
-    stages = tuple(
-        StageConfig(max_num_seqs=batch, request_rate=rate, num_prompts=num_prompts)
-        for batch, rate in itertools.product(grid.max_num_seqs or (None,), grid.request_rate or (math.inf,))
-    )
+def spec_of(grid: GridOptions, prompts: PromptOptions, settings: Mapping[str, str]) -> PredictSpec:
+    """Return the grid of plain options; without a rate a trace has its own, and all other requests are sent at once."""
     usual = WorkloadConfig()
-    workload = WorkloadConfig(
+    given = from_same_fields(
+        WorkloadConfig,
+        prompts,
+        dataset=prompts.dataset_name,
         input_len=grid.input_len or usual.input_len,
         output_len=grid.output_len or usual.output_len,
         arrivals=grid.arrivals or "",
     )
-    check_load(workload, stages)
+    workload, replay = resolved(given)
+    num_prompts = grid.num_prompts or (DEFAULT_STAGE.num_prompts if replay is None else replay.requests)
+    rates = grid.request_rate or (math.inf if replay is None else replay.rate,)
+    stages = tuple(
+        StageConfig(max_num_seqs=batch, request_rate=rate, num_prompts=num_prompts)
+        for batch, rate in itertools.product(grid.max_num_seqs or (None,), rates)
+    )
+    check(workload, stages)
     if grid.arrivals not in (None, ALL_AT_ONCE) and all(math.isinf(stage.request_rate) for stage in stages):
         raise UsageError("--arrivals: all requests are due at once: leave it out, or give --request-rate")
     spec = PredictSpec(workload=workload, stages=stages, seed=seed_of(settings), settings=settings)

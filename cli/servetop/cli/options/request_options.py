@@ -52,7 +52,7 @@ HeaderEnv = Annotated[
 
 
 @options_class
-class DataOptions:
+class PromptOptions:
     """Where prompts and lengths come from."""
 
     dataset_name: Annotated[
@@ -103,6 +103,15 @@ class DataOptions:
             unit="FRACTION",
         ),
     ] = None
+    skip_bad_rows: Annotated[
+        bool, data_option("--skip-bad-rows", "Skip malformed rows of the dataset and count them.")
+    ] = False
+
+
+@options_class
+class DataOptions(PromptOptions):
+    """Where prompts and lengths come from, and how their tokens are counted."""
+
     exact_lengths: Annotated[
         bool, data_option("--exact-lengths", "Cut texts with the engine's /tokenize, or with --tokenizer.")
     ] = False
@@ -110,9 +119,6 @@ class DataOptions:
         str,
         data_option("--tokenizer", "tokenizer.json, tiktoken or SentencePiece file to count tokens with.", unit="FILE"),
     ] = ""
-    skip_bad_rows: Annotated[
-        bool, data_option("--skip-bad-rows", "Skip malformed rows of the dataset and count them.")
-    ] = False
     clip_lengths: Annotated[
         bool, data_option("--clip-lengths", "Truncate requests to the model's context length, and count them.")
     ] = False

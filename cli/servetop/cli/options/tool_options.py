@@ -11,6 +11,7 @@ from servetop.cli.options.engine_options import Model
 from servetop.cli.options.load_options import NumPrompts
 from servetop.cli.options.output_options import PRICE, AsJson, MetricPercentiles
 from servetop.cli.options.parsers import parse_batch_sizes, parse_goodput, parse_rates, parse_settings
+from servetop.cli.options.request_options import PromptOptions
 from servetop.cli.options.run_options import RECORDING, SWEEP
 
 EXPORT_FORMATS = ("csv", "jsonl", "parquet", "vllm", "aiperf", "llm-d", "guidellm", "perfetto", "openmetrics")
@@ -289,6 +290,7 @@ class PredictOptions:
         ),
     ] = dataclasses.field(default_factory=dict)
     grid: GridOptions = GridOptions()
+    prompts: PromptOptions = PromptOptions()
     record: Annotated[
         Path | None, Option("--record", "File to write the predicted run to, as a recording.", unit="FILE")
     ] = None
