@@ -116,9 +116,9 @@ judge-search-curves: .venv/.installed  ## judge searches of 60 synthetic curves,
 judge-search-aiperf: .venv/.installed  ## compare searches with those of AIPerf 0.13, and write docs/how-to/search.md (8 minutes; AIPERF: the Python of its environment; SEED: other requests)
 	$(BIN)/python -m tests.judgement.judge_search_aiperf --aiperf $(or $(AIPERF),python) $(if $(SEED),--seed $(SEED),--report docs/how-to/search.md)
 
-judge-search-vllm: .venv/.installed  ## repeat searches of a real vLLM on the CPU, and print how far they agree (an hour, with nothing else on the machine)
+judge-search-vllm: .venv/.installed  ## repeat searches of a real vLLM on the CPU, and write docs/how-to/search.md (an hour, with nothing else on the machine)
 	bash tests/integration/install_vllm.sh
-	$(BIN)/python -m tests.judgement.judge_search_vllm
+	$(BIN)/python -m tests.judgement.judge_search_vllm --report docs/how-to/search.md
 
 judge-reconcile: .venv/.installed  ## reconcile servetop and other load generators at one simulator, and write docs/how-to/reconcile.md (15 minutes; installs them once)
 	$(BIN)/python -m tests.judgement.judge_reconcile --report docs/how-to/reconcile.md

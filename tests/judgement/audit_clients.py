@@ -70,7 +70,14 @@ def _number(value: float | None) -> str:
 
 def table(seconds: float, names: Sequence[str]) -> list[str]:
     """Audit the named clients with both loads, and return the table."""
-    heads = ["client", "load", *COLUMNS, "TTFT p50 ms", "TTFT p99 ms", "own delay p99 ms"]
+    heads = [
+        "client",
+        "load",
+        *COLUMNS,
+        "TTFT p50, client − server, ms",
+        "TTFT p99, client − server, ms",
+        "own delay p99, ms",
+    ]
     lines = [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
     for name in names:
         for load in loads(seconds):

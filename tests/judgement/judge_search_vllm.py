@@ -18,9 +18,10 @@ from typing import Self
 from tests.harness import Servetop
 from tests.integration.harness import ENVIRONMENT, WITHOUT_CACHE, Vllm, home_of, vllm_server, warm_up
 from tests.integration.real_engines import started
-from tests.judgement.report_page import say
+from tests.judgement.report_page import say, write_between_marks
 
 SERVER = ("--max-num-seqs", "8", "--num-gpu-blocks-override", "512", WITHOUT_CACHE)
+MARK = "<!-- make judge-search-vllm -->"
 OBJECTIVE = "p90_ttft<300ms"
 SHAPE = ("--input-len", "64", "--output-len", "64", "--ignore-eos")
 _NORMAL = 1.96
@@ -135,6 +136,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.judgement.judge_search_vllm", description=__doc__)
     parser.add_argument("--searches", type=int, default=10, help="searches of one start, and starts")
     parser.add_argument("--budget", type=float, default=120.0, help="seconds of each search")
+    parser.add_argument("--report", type=Path, help="a page into which the table is written")
     options = parser.parse_args()
     vllm = Vllm(home_of("vllm"))
     found: tuple[list[Found], list[Found]] = [], []
@@ -151,7 +153,10 @@ def main() -> None:
                         found[0].append(answer)
                     if number == 0:
                         found[1].append(answer)
-    say("\n".join(table(*found)))
+    lines = table(*found)
+    say("\n".join(lines))
+    if options.report is not None:
+        write_between_marks(options.report, lines, mark=MARK)
 
 
 if __name__ == "__main__":
