@@ -12,6 +12,7 @@ from servetop.cli.options.check_options import CheckOptions
 from servetop.cli.options.compare_options import CompareOptions
 from servetop.cli.options.doctor_options import DoctorOptions
 from servetop.cli.options.pairs_options import RunPairsOptions
+from servetop.cli.options.predict_options import PredictOptions
 from servetop.cli.options.reconcile_options import ReconcileOptions
 from servetop.cli.options.run_options import AttachOptions, ReplayOptions, RerunOptions, RunOptions, SweepOptions
 from servetop.cli.options.search_options import REFUSED, SearchOptions
@@ -26,7 +27,6 @@ from servetop.cli.options.tool_options import (
     ListOptions,
     ManifestOptions,
     PlotOptions,
-    PredictOptions,
     ReportOptions,
     StopOptions,
     SummaryOptions,
@@ -226,7 +226,7 @@ def doctor(line: CommandLine[DoctorOptions]) -> int:
 
 
 def predict(line: CommandLine[PredictOptions]) -> int:
-    """Predict a grid of batch sizes and request rates with the simulator, in virtual time."""
+    """Predict batch sizes and rates of any load (--dataset-name) with the simulator, in virtual time."""
     from servetop.cli.predict_command import run_predict
 
     return run_predict(line.options)

@@ -12,8 +12,8 @@ from servetop.cli.configuration.prediction import predict_specs, seed_of
 from servetop.cli.configuration.stage_options import check
 from servetop.cli.configuration.workload_settings import resolved
 from servetop.cli.options.declaration import declared
+from servetop.cli.options.predict_options import GridOptions, PredictOptions
 from servetop.cli.options.request_options import PromptOptions
-from servetop.cli.options.tool_options import GridOptions, PredictOptions
 from servetop.cli.tables import out_tables
 from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.core.config_values.cell_settings import settings_label

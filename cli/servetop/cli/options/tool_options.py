@@ -1,18 +1,12 @@
-"""The options of the commands that list, print, check or predict."""
+"""The options of the commands that list, print or check."""
 
-import dataclasses
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 from servetop.cli.options import completions
 from servetop.cli.options.declaration import Argument, Option, options_class
-from servetop.cli.options.engine_options import Model
-from servetop.cli.options.load_options import NumPrompts
 from servetop.cli.options.output_options import PRICE, AsJson, MetricPercentiles
-from servetop.cli.options.parsers import parse_batch_sizes, parse_goodput, parse_rates, parse_settings
-from servetop.cli.options.request_options import PromptOptions
-from servetop.cli.options.run_options import RECORDING, SWEEP
+from servetop.cli.options.run_options import RECORDING
 
 EXPORT_FORMATS = ("csv", "jsonl", "parquet", "vllm", "aiperf", "llm-d", "guidellm", "perfetto", "openmetrics")
 IMPORT_FORMATS = ("vllm", "aiperf", "sglang", "guidellm", "inference-perf", "llmperf", "genai-perf")
@@ -220,78 +214,5 @@ class EnginesOptions:
 
     name: Annotated[
         str | None, Argument("NAME", "One engine, in detail. (default: all)", complete=completions.engines)
-    ] = None
-    as_json: AsJson = False
-
-
-@options_class
-class GridOptions:
-    """The cells that `servetop predict` simulates, in place of a preset."""
-
-    model: Model = None
-    gpu: Annotated[
-        str | None, Option("--gpu", "GPU profile, as in a100-40.", unit="NAME", complete=completions.gpus)
-    ] = None
-    engine_profile: Annotated[
-        str | None,
-        Option(
-            "--engine-profile",
-            "Engine profile, as in vllm-0.2.1.",
-            unit="NAME",
-            complete=completions.engine_profiles,
-        ),
-    ] = None
-    max_num_seqs: Annotated[
-        tuple[int, ...],
-        Option("--max-num-seqs", "Batch sizes, as in 64,128.", unit="LIST", parse=parse_batch_sizes),
-    ] = ()
-    request_rate: Annotated[
-        tuple[float, ...],
-        Option(
-            "--request-rate --rate --qps --rps",
-            "Request rates: requests per second (QPS, RPS), as in 32,64 or inf.",
-            unit="LIST",
-            parse=parse_rates,
-        ),
-    ] = ()
-    input_len: Annotated[
-        int | None, Option("--input-len --random-input-len", "Prompt length.", unit="TOKENS", minimum=1)
-    ] = None
-    output_len: Annotated[
-        int | None, Option("--output-len --random-output-len", "Output length.", unit="TOKENS", minimum=1)
-    ] = None
-    num_prompts: NumPrompts = None
-    arrivals: Annotated[
-        str | None, Option("--arrivals", "burst, spaced, constant, poisson or all-at-once.", unit="PROCESS")
-    ] = None
-
-
-@options_class
-class PredictOptions:
-    """The options of `servetop predict`."""
-
-    file: Annotated[str | None, SWEEP] = None
-    preset: Annotated[
-        str | None,
-        Option("--preset", "Sweep file or preset, as an option.", unit="NAME", complete=completions.sweeps),
-    ] = None
-    settings: Annotated[
-        dict[str, str] | None,
-        Option("--set", "Setting of the model; repeat.", unit="KEY=VALUE", repeat=True, parse=parse_settings),
-    ] = None
-    goodput: Annotated[
-        Mapping[str, float],
-        Option(
-            "--goodput",
-            "Objectives in milliseconds, as in ttft:500 tpot:50; they replace those of the file.",
-            unit="METRIC:MS",
-            repeat=True,
-            parse=parse_goodput,
-        ),
-    ] = dataclasses.field(default_factory=dict)
-    grid: GridOptions = GridOptions()
-    prompts: PromptOptions = PromptOptions()
-    record: Annotated[
-        Path | None, Option("--record", "File to write the predicted run to, as a recording.", unit="FILE")
     ] = None
     as_json: AsJson = False
