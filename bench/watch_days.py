@@ -19,7 +19,7 @@ from servetop.core.clock import ClockAnchor, MonotonicClock
 from servetop.core.config import RunConfig
 from servetop.core.config_values.watch_config import WatchConfig
 from servetop.core.events import EngineSample, ReplicaSample, RunEnd
-from servetop.core.interfaces.replica_change import ReplicaChange, ReplicaState
+from servetop.core.interfaces.replica_change import ReplicaChange, ReplicaState, facts_text
 from servetop.core.interfaces.run_source import EngineFacts, RunHeader
 from servetop.core.interfaces.series_scrape import SeriesScrape, pack_numbers
 from servetop.core.tick import TICK_SECONDS, ClientTick, Tick
@@ -126,6 +126,11 @@ class ModelledServer:
         )
 
 
+def facts_of(urls: tuple[str, ...] = ()) -> EngineFacts:
+    """Return what is known about a server, or about several at these URLs."""
+    return EngineFacts(name="vllm", title="vLLM", model="modelled", replica_urls=urls, max_num_seqs=SLOTS)
+
+
 def transaction(number: int, servers: list[ModelledServer]) -> TickTransaction:
     """Return what a watch records in a tick: each server is read once a second."""
     end = (number + 1) * TICK_SECONDS
@@ -149,7 +154,14 @@ def transaction(number: int, servers: list[ModelledServer]) -> TickTransaction:
         **{**sums, "kv_usage": sums["kv_usage"] / len(servers), "scrape_start": read, "scrape_end": read}
     )
     changes = [
-        ReplicaChange(at=0.1, replica=n, name=f"gpu{n}", url=f"http://gpu{n}:8000", state=ReplicaState.ATTACHED)
+        ReplicaChange(
+            at=0.1,
+            replica=n,
+            name=f"gpu{n}",
+            url=f"http://gpu{n}:8000",
+            state=ReplicaState.ATTACHED,
+            engine=facts_text(facts_of()),
+        )
         for n in range(len(servers) if number == 0 else 0)
     ]
     return TickTransaction(
@@ -165,7 +177,7 @@ def write(path: Path, *, servers: int, hours: float, keep: float | None, merged:
     """Record a watch, and return the time of each commit in seconds."""
     config = RunConfig(stages=(), watch=WatchConfig(several=servers > 1, keep=keep))
     urls = tuple(f"http://gpu{n}:8000" for n in range(servers)) if servers > 1 else ()
-    facts = EngineFacts(name="vllm", title="vLLM", model="modelled", replica_urls=urls, max_num_seqs=SLOTS)
+    facts = facts_of(urls)
     recorder = Recorder.create(path, RunHeader(config=config, anchor=ClockAnchor.take(), engine=facts))
     if merged:
         recorder.downsample(keep=keep)
