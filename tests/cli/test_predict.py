@@ -57,13 +57,14 @@ def test_a_trace_is_predicted_at_its_own_times_and_lengths(servetop: Servetop, t
 
 def test_lengths_of_a_dataset_and_shared_prefixes_are_predicted(servetop: Servetop) -> None:
     words = ("predict", "--num-prompts", "100", "--request-rate", "4", "--json")
-    plain, spread, cached = (
+    long = ("--engine-profile", "vllm-current", "--input-len", "1000")
+    plain, spread, uncached, cached = (
         servetop(*words, *more).summary["cells"][0]
-        for more in ((), ("--lengths", "sharegpt"), ("--engine-profile", "vllm-current", "--cache-hit-rate", "0.75"))
+        for more in ((), ("--lengths", "sharegpt"), long, (*long, "--cache-hit-rate", "0.75"))
     )
     assert spread["e2el_ms"]["p99"] > 2 * spread["e2el_ms"]["p50"]
     assert plain["e2el_ms"]["p99"] < 2 * plain["e2el_ms"]["p50"]
-    assert cached["completed"] == 100
+    assert cached["ttft_ms"]["p50"] < 0.8 * uncached["ttft_ms"]["p50"]
 
 
 def test_a_sweep_file_is_predicted_by_its_name_as_it_is_swept(servetop: Servetop, tmp_path: Path) -> None:

@@ -39,7 +39,10 @@ def sliding_percentiles(
 def neighbouring_percentiles(
     windows: Sequence[tuple[int, int]], histograms: Callable[[int, int], Sequence[LogHistogram]]
 ) -> list[Percentiles]:
-    """Return `sliding_percentiles` of windows without a gap between them; soon if nothing was measured in any."""
+    """Return `sliding_percentiles` of windows in order of time, without a gap between them.
+
+    If nothing was measured in any of them, which is all of a watch, their histograms are only looked at.
+    """
     if any(each.buckets.size for each in histograms(windows[0][0], windows[-1][1])):
         return sliding_percentiles(windows, histograms)
     return [_UNKNOWN] * len(windows)
