@@ -81,8 +81,10 @@ def check_words(ended: Ended, result: Result, *, signalled: bool = False, colour
     Where it is not 0, a last line says why.
     """
     printed = ended.out + ended.err
-    if signalled and ended.code == -signal.SIGINT and _before_main(ended.err):
+    if signalled and ended.code in _INTERRUPTED_PYTHON and _before_main(ended.err):
         return
+    if signalled:
+        printed = _IGNORED_BY_IMPORT.sub("", printed)
     if "Traceback (most recent call last)" in printed or "Fatal Python error" in printed:
         result.found(Fault.TRACEBACK, printed[-3000:])
     if "Warning: " in printed and ".py:" in printed:
@@ -97,10 +99,20 @@ def check_words(ended: Ended, result: Result, *, signalled: bool = False, colour
         result.found(Fault.INVENTED, f"exit code {ended.code} without a last line that says why: {ended.err[-800:]!r}")
 
 
+_INTERRUPTED_PYTHON = {-signal.SIGINT, 1}
+"""Exit codes of a Python that an interrupt ended: 1 before it could import `site` and `runpy`."""
+
+_IGNORED_BY_IMPORT = re.compile(
+    r"Exception ignored in: <function _get_module_lock.*\nTraceback .*\n(?:  .*\n)+KeyboardInterrupt: ?\n"
+)
+"""What Python prints of an interrupt that came while it released the lock of a module: it runs on."""
+
+
 def _before_main(printed: str) -> bool:
     """Whether an interrupt came while Python itself started: a traceback without a function of servetop."""
     frames = re.findall(r'File "([^"]*)", line \d+, in (.*)', printed)
-    return bool(frames) and not any("/servetop/" in file and function != "<module>" for file, function in frames)
+    in_functions = [file for file, function in frames if "/servetop/" in file and function != "<module>"]
+    return bool(frames) and not in_functions and printed.rstrip().endswith("KeyboardInterrupt")
 
 
 class Harm(StrEnum):

@@ -134,6 +134,28 @@ def test_an_interrupt_is_pythons_own_until_a_function_of_servetop_runs(function:
     assert [finding.fault for finding in result.findings] == faults
 
 
+@pytest.mark.parametrize(("error", "found"), [("KeyboardInterrupt", False), ("ImportError: no module", True)])
+def test_an_interrupt_before_python_has_its_modules_ends_it_with_1(error: str, found: bool) -> None:
+    start = "Fatal Python error: init_import_site: Failed to import the site module\nTraceback (most recent call last):"
+    ended = Ended(1, "", f'{start}\n  File "<frozen site>", line 616, in <module>\n{error}\n')
+    result = Result()
+    check_words(ended, result, signalled=True)
+    assert (Fault.TRACEBACK in [finding.fault for finding in result.findings]) is found
+
+
+@pytest.mark.parametrize(("of", "found"), [("_get_module_lock.<locals>.cb", False), ("FirstSender.__del__", True)])
+def test_an_interrupt_that_import_ignored_is_pythons_own(of: str, found: bool) -> None:
+    text = f"""Exception ignored in: <function {of} at 0x7fb6c9936ac0>
+Traceback (most recent call last):
+  File "<frozen importlib._bootstrap>", line 198, in cb
+KeyboardInterrupt:\x20
+0:00  engine is loading
+"""
+    result = Result()
+    check_words(Ended(0, "", text), result, signalled=True)
+    assert (Fault.TRACEBACK in [finding.fault for finding in result.findings]) is found
+
+
 @pytest.mark.parametrize("number", range(20))
 def test_recordings_are_sound_before_they_are_damaged(tmp_path: Path, number: int) -> None:
     file = tmp_path / "run.servetop"

@@ -56,6 +56,40 @@ def test_ctrl_c_while_the_summary_is_made_changes_nothing(tmp_path: Path) -> Non
     assert json.loads(done.stdout)["completed"] == 3
 
 
+INTERRUPTED_AT_A_CALL = """
+import os, signal, sys
+FILE, NAME = sys.argv.pop(1).split(":")
+from servetop.cli.entry import main
+
+def interrupt(frame, event, argument):
+    code = frame.f_code
+    if event == "call" and code.co_name == NAME and code.co_filename.endswith(FILE):
+        sys.setprofile(None)
+        os.kill(os.getpid(), signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.setprofile(interrupt)
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "code", "said"),
+    [
+        ("cli/entry.py:_loaded_and_run", -signal.SIGINT, ""),
+        ("cli/commands.py:command_group", -signal.SIGINT, ""),
+        ("click/core.py:__init__", -signal.SIGINT, ""),
+        ("cli/main.py:main", 130, "servetop: interrupted\n"),
+        ("cli/main.py:_check_text", 130, "servetop: interrupted\n"),
+        ("cli/main.py:print_error", 130, "servetop: interrupted\n"),
+    ],
+)
+def test_ctrl_c_at_any_call_before_the_run_ends_it_without_a_traceback(call: str, code: int, said: str) -> None:
+    words = [sys.executable, "-c", INTERRUPTED_AT_A_CALL, call, "summary", "no-such-file.servetop"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (code, said)
+
+
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_a_closed_standard_stream_does_not_end_a_run(tmp_path: Path, closed: str) -> None:
     file = tmp_path / "run.servetop"

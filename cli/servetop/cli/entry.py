@@ -56,13 +56,17 @@ def _loaded_and_run(*, interruptible: bool) -> int:
         sender = FirstSender.start() if runs_in_this_process(sys.argv[1:]) else None
     gc.disable()  # imported modules stay: collecting them would take a tenth of the time
     from servetop.cli.commands import command_group
+    from servetop.cli.main import interrupted
     from servetop.cli.main import main as run
 
+    command = command_group()
     gc.enable()
-    if interruptible:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        return run(sender=sender, command=command_group())
+        if interruptible:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        return run(sender=sender, command=command)
+    except KeyboardInterrupt:  # before or after what `run` itself guards
+        return interrupted(sys.argv[1:])
     finally:
         if interruptible:
             signal.signal(signal.SIGINT, signal.SIG_DFL)  # no KeyboardInterrupt while the interpreter shuts down

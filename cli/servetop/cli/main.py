@@ -52,8 +52,7 @@ def main(
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except KeyboardInterrupt:
-        _print_reason("interrupted", ExitCode.INTERRUPTED, given)
-        return int(ExitCode.INTERRUPTED)
+        return interrupted(given)
     except Exception as error:
         if not (reason := exhausted_resource(error) or unusable_file(error)):
             raise
@@ -112,6 +111,12 @@ def print_error(error: ServetopError, argv: Sequence[str] = ()) -> None:
     if isinstance(error, EngineError):
         console.quote(map(redactor.text, error.log_tail))
     _print_reason(redactor.sentence(str(error)), error.exit_code, argv)
+
+
+def interrupted(argv: Sequence[str]) -> int:
+    """Say that a command line was interrupted; return its exit code."""
+    _print_reason("interrupted", ExitCode.INTERRUPTED, argv)
+    return int(ExitCode.INTERRUPTED)
 
 
 def _print_reason(reason: str, code: ExitCode, argv: Sequence[str]) -> None:
