@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from servetop.core.events import RequestRecord, RunEnd
+from servetop.core.interfaces.run_source import RunHeader
+from servetop.recordings.read.equal_values import equal_request_values
 from servetop.recordings.read.reader import RecordingReader
+from servetop.recordings.write.recorder import Recorder
+from servetop.recordings.write.tick_transaction import TickTransaction
 from tests.recordings.rows import change
 from tests.recordings.test_load_requests import golden
 
@@ -30,14 +36,18 @@ def test_a_column_is_equal_if_no_row_differs(tmp_path: Path, statement: str, equ
     path = golden("vllm", tmp_path)
     change(path, statement)
     with contextlib.closing(RecordingReader.open(path)) as reader:
-        assert reader.equal_request_values(COLUMNS, where="due IS NOT NULL") == equal
+        assert equal_request_values(reader.tables, COLUMNS) == equal
 
 
-def test_rows_that_are_not_selected_do_not_count(tmp_path: Path) -> None:
-    path = golden("vllm", tmp_path)
-    change(path, "UPDATE request SET worker = id > 3, error = 'e'")
-    with contextlib.closing(RecordingReader.open(path)) as reader:
-        assert reader.equal_request_values(("worker", "error"), where="id > 3") == {"worker": 1, "error": "e"}
+def test_a_column_that_differs_only_in_the_last_of_many_rows_is_not_equal(
+    tmp_path: Path, header: RunHeader, make_request: Callable[..., RequestRecord]
+) -> None:
+    recorder = Recorder.create(tmp_path / "run.servetop", header)
+    requests = [make_request(each, each / 100, worker=each // 2_999, replica=3) for each in range(3_000)]
+    recorder.commit(TickTransaction(requests=requests))
+    recorder.close(RunEnd(at=30.0, exit_code=0, reason=""))
+    with contextlib.closing(RecordingReader.open(recorder.path)) as reader:
+        assert equal_request_values(reader.tables, ("worker", "replica", "id")) == {"replica": 3}
 
 
 def test_a_column_that_an_older_file_lacks_is_unknown_in_all_rows(tmp_path: Path) -> None:
@@ -45,4 +55,4 @@ def test_a_column_that_an_older_file_lacks_is_unknown_in_all_rows(tmp_path: Path
     change(path, "DROP VIEW IF EXISTS counted_request", "DROP VIEW IF EXISTS stage_latency",
            "ALTER TABLE request DROP COLUMN model")  # fmt: skip
     with contextlib.closing(RecordingReader.open(path)) as reader:
-        assert reader.equal_request_values(("model",), where="due IS NOT NULL") == {"model": None}
+        assert equal_request_values(reader.tables, ("model",)) == {"model": None}

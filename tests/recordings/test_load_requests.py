@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from servetop.analysis.columns.request_columns import STATUSES, TOKEN_SOURCES, UNKNOWN_SOURCE
-from servetop.core.arrays import FloatArray
-from servetop.core.events import TokenSource
-from servetop.recordings.format.schema import REQUEST
-from servetop.recordings.read.load_requests import Selection, load_ended_requests, load_requests, load_stage_requests
+from servetop.recordings.read.load_requests import Selection, load_requests, load_stage_requests
 from servetop.recordings.read.reader import RecordingReader
 from tests.house.source_tree import TOP
 from tests.recordings.rows import change
@@ -79,44 +72,3 @@ def test_rows_with_an_invalid_status_or_number_are_omitted(tmp_path: Path) -> No
         count, plain = reader.request_count(), load_stage_requests(reader)
     assert plain.ids.size == count - 3
     assert not set(plain.ids.tolist()) & {3, 4, 5}
-
-
-OTHERS = ("id", "stage", "worker", "http_status", "error", "headers_at", "cached_tokens", "chunks")
-
-
-@pytest.mark.parametrize("name", ["vllm", "whitepaper", "dies"])
-def test_ended_requests_are_those_of_the_rows_whether_or_not_a_column_has_one_value(tmp_path: Path, name: str) -> None:
-    path = golden(name, tmp_path)
-    change(path, "UPDATE request SET error = 'odd', status = 'error' WHERE id = 3")
-    with contextlib.closing(RecordingReader.open(path)) as reader:
-        found, rows = load_ended_requests(reader, OTHERS), list(reader.stream(REQUEST))
-    assert found.others["error"].tolist() == [each.error for each in rows]
-    assert found.others["chunks"].tolist() == [each.chunk_times.size for each in rows]
-    for column in ("worker", "http_status", "headers_at", "cached_tokens"):
-        assert _known(found.others[column]) == [getattr(each, column) for each in rows], column
-    for column in ("due", "sent", "first_output_at", "reasoning_tokens", "required_tokens", "output_tokens"):
-        assert _known(getattr(found, column)) == [getattr(each, column) for each in rows], column
-    assert [STATUSES[code] for code in found.status] == [each.status for each in rows]
-    assert [_source(code) for code in found.token_source] == [each.token_source for each in rows]
-
-
-def test_columns_of_a_growing_recording_are_read_row_by_row(tmp_path: Path) -> None:
-    path = golden("vllm", tmp_path)
-    change(path, "UPDATE run SET end_at = NULL", "UPDATE request SET worker = 4")
-    with contextlib.closing(ReaderOfAnother.open(path)) as reader:
-        found = load_ended_requests(reader, OTHERS)
-    assert set(found.others["worker"].tolist()) == {4}
-
-
-class ReaderOfAnother(RecordingReader):
-    def equal_request_values(self, columns: Sequence[str], *, where: str) -> dict[str, Any]:
-        """Return what is wrong by the time that the rows are read, as when a run adds rows."""
-        return {name: 7 for name in columns if name == "worker"}
-
-
-def _known(values: FloatArray) -> list[float | None]:
-    return [None if math.isnan(each) else each for each in values.tolist()]
-
-
-def _source(code: int) -> TokenSource | None:
-    return None if code == UNKNOWN_SOURCE else TOKEN_SOURCES[code]

@@ -17,9 +17,11 @@ from servetop.core.config import StageConfig
 from servetop.core.errors import UsageError
 from servetop.recordings.library.catalog import resolve
 from servetop.recordings.read.reader import RecordingReader
-from servetop.reports.export.column_table import ColumnTable, read_table
+from servetop.recordings.read.request_blocks import BLOCK
+from servetop.reports.export.column_table import ColumnTable, read_table, read_tables
 from servetop.reports.export.exported_tables import TABLES
 from tests.judgement.brief_recordings import record_briefly
+from tests.reports.export.odd_requests import record_odd_requests
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 
@@ -50,6 +52,25 @@ def equal(expected: Any, value: Any) -> bool:
     if isinstance(expected, float):
         return math.isclose(expected, value, abs_tol=1e-9) or (math.isnan(expected) and math.isnan(value))
     return bool(expected == value)
+
+
+def test_requests_of_several_blocks_are_those_of_the_exported_rows(tmp_path: Path) -> None:
+    path = record_odd_requests(tmp_path / "run.servetop", 2 * BLOCK + 7)
+    with opened(str(path)) as reader:
+        tables, rows = list(read_tables(reader, "requests")), list(TABLES["requests"].read(reader))
+        whole = read_table(reader, "requests")
+    assert [len(each) for each in tables] == [0, BLOCK, BLOCK, 7]
+    for each in TABLES["requests"].columns:
+        values = [value for table in tables for value in table[each.name].tolist()]
+        assert [None if value != value else value for value in values] == [each.value(row) for row in rows], each.name
+        assert {table[each.name].dtype for table in tables} == {whole[each.name].dtype}
+        assert whole[each.name].tolist() == pytest.approx(values, rel=0, abs=0, nan_ok=True), each.name
+
+
+def test_another_table_is_one_of_all_rows() -> None:
+    with opened("sample:overload") as reader:
+        (ticks,) = read_tables(reader, "ticks")
+        assert len(ticks) == len(read_table(reader, "ticks"))
 
 
 def test_only_requests_of_the_totals_are_counted(tmp_path: Path) -> None:

@@ -66,13 +66,40 @@ class StagePeriod:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RunColumns:
-    """Columns of the ticks and scrapes of one run, in order of time."""
+class RunStages:
+    """The stages of one run, and which of them count."""
 
     header: RunHeader
     end: RunEnd | None
     stages: Sequence[StagePeriod]
     """The stages whose requests count, in order of time."""
+    pauses: Sequence[Period] = ()
+    """Times before and between the stages in which servetop prepared the engine."""
+    attempts: Mapping[int, CellAttempt] = field(default_factory=dict)
+    """The attempts at cells by number of the stage, also of stages that do not count."""
+    superseded: Sequence[StagePeriod] = ()
+    """Stages that were cut short or failed, whose cells another stage measured."""
+
+    @property
+    def every_stage(self) -> list[StagePeriod]:
+        """All stages with a load in order of time, including superseded ones."""
+        return sorted((*self.stages, *self.superseded), key=lambda each: each.period.start)
+
+    @property
+    def left_out(self) -> tuple[Period, ...]:
+        """The pauses, and the times of the stages that do not count."""
+        return (*self.pauses, *(each.period for each in self.superseded))
+
+    @property
+    def warm_at(self) -> float:
+        """The end of the warm-up, which precedes all other stages; -inf if there is none."""
+        return max((each.period.until for each in self.stages if each.change.warmup), default=-math.inf)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RunColumns(RunStages):
+    """Columns of the ticks and scrapes of one run, in order of time."""
+
     tick_ends: FloatArray
     """Shape (ticks,), like the other tick columns."""
     in_flight: FloatArray
@@ -106,12 +133,6 @@ class RunColumns:
     """ENGINE_GAUGES, and the increases of ENGINE_COUNTERS since the previous scrape; NaN if not exported."""
     meters: Sequence[EnergyMeter] = ()
     """The GPUs that report their energy or power."""
-    pauses: Sequence[Period] = ()
-    """Times before and between the stages in which servetop prepared the engine."""
-    attempts: Mapping[int, CellAttempt] = field(default_factory=dict)
-    """The attempts at cells by number of the stage, also of stages that do not count."""
-    superseded: Sequence[StagePeriod] = ()
-    """Stages that were cut short or failed, whose cells another stage measured."""
     gpus: tuple[str, ...] = ()
     """The different names of the engine's GPUs."""
 
@@ -124,21 +145,6 @@ class RunColumns:
     def scraped_at(self) -> FloatArray:
         """The middle of each scrape."""
         return (self.scrape_starts + self.scrape_ends) / 2
-
-    @property
-    def every_stage(self) -> list[StagePeriod]:
-        """All stages with a load in order of time, including superseded ones."""
-        return sorted((*self.stages, *self.superseded), key=lambda each: each.period.start)
-
-    @property
-    def left_out(self) -> tuple[Period, ...]:
-        """The pauses, and the times of the stages that do not count."""
-        return (*self.pauses, *(each.period for each in self.superseded))
-
-    @property
-    def warm_at(self) -> float:
-        """The end of the warm-up, which precedes all other stages; -inf if there is none."""
-        return max((each.period.until for each in self.stages if each.change.warmup), default=-math.inf)
 
     @property
     def client_tokens(self) -> ClientTokens:

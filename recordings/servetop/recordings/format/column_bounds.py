@@ -39,8 +39,8 @@ _MAY_BE_INFINITE = frozenset({"request_rate"})
 NOT_NULL = frozenset({"prompt_tokens", "output_tokens"})
 """Columns that are never NULL, in requests and in ticks."""
 _CHUNKS = {
-    "chunk_times": "ifnull(length(chunk_times), 0) % 4 = 0",
-    "chunk_tokens": """ifnull(length(chunk_tokens), 0) = 0 OR ifnull(length(chunk_times), 0) =
+    "chunk_times": "length(chunk_times) % 4 = 0",
+    "chunk_tokens": """length(chunk_tokens) = 0 OR ifnull(length(chunk_times), 0) =
         (length(chunk_tokens) - 1) * CASE substr(chunk_tokens, 1, 1) WHEN x'31' THEN 4 ELSE 1 END""",
 }
 """Valid sizes in bytes (core/chunk_codec.py): four per time; one for the width, then one or four per count."""
@@ -59,6 +59,11 @@ def valid_request_condition(names: Iterable[str]) -> str:
     return " AND ".join(filter(None, (_condition(name, sql_type) for name, sql_type in types))) or "1"
 
 
+def largest_request_value(name: str) -> float:
+    """Return the largest valid magnitude of a number in a column of table `request`."""
+    return _largest(name, _type_of(name))
+
+
 def _type_of(name: str) -> str:
     column = _REQUEST_COLUMNS.get(name)
     return "" if column is None else column.sql_type
@@ -66,18 +71,22 @@ def _type_of(name: str) -> str:
 
 def _condition(name: str, sql_type: str) -> str:
     if name in _CHUNKS:
-        kind_and_size = f"typeof({name}) IN ('blob', 'null') AND ifnull(length({name}), 0) <= {MAX_CHUNK_BYTES}"
-        return f"{kind_and_size} AND ({_CHUNKS[name]})"
+        kind_and_size = f"typeof({name}) = 'blob' AND length({name}) <= {MAX_CHUNK_BYTES}"
+        return f"({name} IS NULL OR {kind_and_size} AND ({_CHUNKS[name]}))"
     if sql_type not in ("REAL", "INTEGER") or name == "seq":
         return ""
     if name == MERGED:
         return f"ifnull({name}, 1) BETWEEN 1 AND {MOST_MERGED}"
     if name in _MAY_BE_INFINITE:
         return f"ifnull({name}, 0) >= 0 AND typeof({name}) IN ('real', 'null')"
-    largest = MAX_RUN_SECONDS if name in _TIMES else 4 * MAX_RUN_SECONDS if name == "number" else _MAX_NUMBER
-    if sql_type == "INTEGER" and name in _REQUEST_COLUMNS:
-        largest = _MAX_COUNT
+    largest = _largest(name, sql_type)
     smallest = 0 if name == "number" else -largest
     if name in NOT_NULL:
         return f"typeof({name}) = 'integer' AND {name} BETWEEN {smallest!r} AND {largest!r}"
     return f"ifnull({name}, 0) BETWEEN {smallest!r} AND {largest!r}"
+
+
+def _largest(name: str, sql_type: str) -> float:
+    if sql_type == "INTEGER" and name in _REQUEST_COLUMNS:
+        return _MAX_COUNT
+    return MAX_RUN_SECONDS if name in _TIMES else 4 * MAX_RUN_SECONDS if name == "number" else _MAX_NUMBER

@@ -37,8 +37,8 @@ from servetop.recordings.read.request_chunks import Chunks, counted_tokens
 
 BLOCK = 5000
 """Maximum requests whose chunks are in memory at once."""
-_Rows = Mapping[str, npt.NDArray[Any]]
-"""Columns of _TYPES by name, of a block of requests."""
+Rows = Mapping[str, npt.NDArray[Any]]
+"""Columns of TYPES by name, of a block of requests."""
 _NARROW = ("prompt_tokens", "output_tokens", "first_output_at", "reasoning_tokens", "required_tokens")
 _NUMBERS = ("due", "sent", "first_token_at", "done_at", *_NARROW)
 _OTHERS = {
@@ -49,7 +49,7 @@ _OTHERS = {
     **dict.fromkeys(("error", "model"), "O"),
 }
 """Optional columns with one value per request."""
-_TYPES: dict[str, Any] = {
+TYPES: dict[str, Any] = {
     **dict.fromkeys(_NUMBERS, "f8"),
     **_OTHERS,
     "status": "i1",
@@ -57,21 +57,9 @@ _TYPES: dict[str, Any] = {
     **dict.fromkeys(("chunk_times", "chunk_tokens"), "O"),
 }
 """The first letter of a source of token counts is enough."""
-_ALWAYS = (*_NUMBERS, "status", "token_source", "chunk_tokens")
-_DIFFERENT = (
-    "due",
-    "sent",
-    "first_token_at",
-    "done_at",
-    "headers_at",
-    "id",
-    "prompt_tokens",
-    "output_tokens",
-    "chunks",
-)
-"""Columns that are never the same in all rows of a long recording."""
+ALWAYS = (*_NUMBERS, "status", "token_source", "chunk_tokens")
 _CODED = " ".join(f"WHEN '{status}' THEN {code}" for code, status in enumerate(STATUSES))
-_EXPRESSIONS = {"status": f"CASE status {_CODED} END", "chunks": "ifnull(length(chunk_times) / 4, 0)"}
+EXPRESSIONS = {"status": f"CASE status {_CODED} END", "chunks": "ifnull(length(chunk_times) / 4, 0)"}
 _STATUSES = ", ".join(f"'{each}'" for each in STATUSES)
 _VALID = f"due IS NOT NULL AND status IN ({_STATUSES})"
 _DISPUTED = TOKEN_SOURCES.index(TokenSource.DISPUTED)
@@ -137,7 +125,7 @@ def load_requests(reader: RecordingReader, selection: Selection, *, others: Sequ
 def load_stage_requests(reader: RecordingReader) -> StageRequests:
     """Read all requests without decoding the times of their chunks; takes about 80 bytes per request."""
     names = ("stage", "id", "replica", "chunks")
-    columns, gaps, by_second = _gathered(_blocks(reader, Selection(), names, measure=_without_times))
+    columns, gaps, by_second = _gathered(_blocks(reader, Selection(), names, measure=without_times))
     del columns["chunks"]
     order = np.lexsort((columns["id"], columns["due"], columns["stage"]))
     for name, values in columns.items():
@@ -145,17 +133,6 @@ def load_stage_requests(reader: RecordingReader) -> StageRequests:
     stages, ids, replicas = (columns.pop(name) for name in names[:3])
     requests = RequestColumns(**columns, itl=gaps, tokens_by_second=by_second)
     return StageRequests(columns=requests, stages=stages, ids=ids, replicas=replicas)
-
-
-def load_ended_requests(reader: RecordingReader, others: Sequence[str]) -> RequestColumns:
-    """Read all requests in the order in which they were written, with optional columns, but not the times of chunks.
-
-    Columns with one value in all rows, which many recordings have, are not read row by row.
-    """
-    names = tuple(dict.fromkeys((*others, "chunks")))
-    columns, gaps, by_second = _gathered(_blocks(reader, Selection(), names, measure=_without_times, whole=True))
-    found = {name: columns.pop(name) for name in names}
-    return RequestColumns(**columns, itl=gaps, tokens_by_second=by_second, others=found)
 
 
 def load_timeline(reader: RecordingReader) -> InFlightTimeline:
@@ -170,41 +147,25 @@ def _blocks(
     selection: Selection,
     names: Sequence[str],
     *,
-    measure: Callable[[_Rows], RequestColumns],
-    whole: bool = False,
+    measure: Callable[[Rows], RequestColumns],
 ) -> Iterator[RequestColumns]:
     """Yield an empty block, then the valid requests in blocks; RecordingError if one cannot be read."""
-    names = (*_ALWAYS, *names)
+    names = (*ALWAYS, *names)
     where, parameters = selection.where
     valid = " AND ".join([_VALID, *(["typeof(id) = 'integer'"] if "id" in names else [])])
-    equal = _equal_values(reader, names, where=valid) if whole and reader.end is not None else {}
-    read = [name for name in names if name not in equal]
-    columns = [_EXPRESSIONS.get(name, name) for name in read]
+    columns = [EXPRESSIONS.get(name, name) for name in names]
     where = f"{valid} AND {where}" if where else valid
     rows = reader.request_rows(columns, where=where, parameters=parameters)
-    part = np.empty(0, dtype=[(name, _TYPES[name]) for name in read])
+    part = np.empty(0, dtype=[(name, TYPES[name]) for name in names])
     while True:
         try:
-            yield measure(_columns_of(part, equal, names))
+            yield measure({name: part[name] for name in names})
             part = np.fromiter(itertools.islice(rows, BLOCK), dtype=part.dtype)
         except (ValueError, TypeError) as error:
             raise RecordingError(f"{reader.path} is damaged: its request rows are invalid ({error})") from error
         if not part.size:
             return
         part = part[~np.any([np.isnan(part[name]) for name in NOT_NULL], axis=0)]
-
-
-def _equal_values(reader: RecordingReader, names: Sequence[str], *, where: str) -> dict[str, Any]:
-    """Return the columns that have one value in all rows, which no longer change."""
-    columns = {name: _EXPRESSIONS.get(name, name) for name in names if name not in _DIFFERENT}
-    found = reader.equal_request_values(list(columns.values()), where=where)
-    return {name: found[column] for name, column in columns.items() if column in found}
-
-
-def _columns_of(part: npt.NDArray[Any], equal: Mapping[str, Any], names: Sequence[str]) -> _Rows:
-    """Return the columns that were read, and those with one value."""
-    one = {name: np.array(value, dtype=_TYPES[name]) for name, value in equal.items()}
-    return {name: np.broadcast_to(one[name], part.shape) if name in one else part[name] for name in names}
 
 
 def _gathered(blocks: Iterator[RequestColumns]) -> tuple[dict[str, Any], Distribution, FloatArray]:
@@ -226,7 +187,7 @@ def _arrays(block: RequestColumns) -> dict[str, npt.NDArray[Any]]:
     return {**{name: getattr(block, name) for name in PER_REQUEST}, **block.others}
 
 
-def _with_chunks(rows: _Rows) -> RequestColumns:
+def _with_chunks(rows: Rows) -> RequestColumns:
     """Return requests with the gaps between their tokens and the tokens of each second."""
     chunks = Chunks.of(rows["chunk_times"].tolist(), rows["chunk_tokens"].tolist())
     hidden = np.where(rows["first_output_at"] == rows["first_token_at"], rows["reasoning_tokens"], 0.0)
@@ -236,12 +197,13 @@ def _with_chunks(rows: _Rows) -> RequestColumns:
     return dataclasses.replace(columns, itl=gaps, tokens_by_second=chunks.tokens_by_second(base, hidden=hidden))
 
 
-def _without_times(rows: _Rows) -> RequestColumns:
+def without_times(rows: Rows) -> RequestColumns:
+    """Return requests without the times of their chunks; `rows` have ALWAYS and `chunks`, their number."""
     first_tokens, counted = counted_tokens(rows["chunk_tokens"].tolist(), chunks=rows["chunks"])
     return _columns(rows, first_tokens=first_tokens, counted=counted)
 
 
-def _columns(rows: _Rows, *, first_tokens: FloatArray, counted: FloatArray) -> RequestColumns:
+def _columns(rows: Rows, *, first_tokens: FloatArray, counted: FloatArray) -> RequestColumns:
     """Return requests, whose chunks carry `counted` tokens, without gaps and without tokens of each second."""
     numbers: dict[str, Any] = {name: narrowed(rows[name]) if name in _NARROW else rows[name] for name in _NUMBERS}
     sources = _source_codes(rows["token_source"])

@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 
 from servetop.analysis.cells.attempts import session_starts
-from servetop.analysis.columns.run_columns import Period, RunColumns, StagePeriod, engine_columns, sample_column
+from servetop.analysis.columns.run_columns import (
+    Period,
+    RunColumns,
+    RunStages,
+    StagePeriod,
+    engine_columns,
+    sample_column,
+)
 from servetop.analysis.energy import energy_meters
 from servetop.analysis.exported.gpu_peaks import engine_gpus
 from servetop.analysis.series.tick_columns import TickColumns
@@ -29,15 +36,14 @@ def load_run(reader: RecordingReader, *, ticks: Sequence[Tick] | None = None) ->
     reader.refresh()
     reader.check_requests()
     ticks, samples, gpus = _rows(reader, ticks)
-    attempts = load_attempts(reader, ticks)
-    changes = with_ends(reader.stages(), session_starts(reader.notes()))
-    periods = stage_periods(changes)
+    stages = load_stages(reader, ticks)
     return RunColumns(
-        header=reader.header,
-        end=reader.end,
-        stages=[each for each in periods if attempts[each.change.index].counts],
-        attempts=attempts,
-        superseded=[each for each in periods if not attempts[each.change.index].counts],
+        header=stages.header,
+        end=stages.end,
+        stages=stages.stages,
+        pauses=stages.pauses,
+        attempts=stages.attempts,
+        superseded=stages.superseded,
         tick_ends=np.array([tick.end for tick in ticks], dtype=np.float64),
         in_flight=_gauges(ticks, "in_flight"),
         queued=_gauges(ticks, "queued"),
@@ -58,8 +64,22 @@ def load_run(reader: RecordingReader, *, ticks: Sequence[Tick] | None = None) ->
         scrape_ends=sample_column(samples, "scrape_end"),
         engine=engine_columns(samples),
         meters=energy_meters(gpus),
-        pauses=[Period(start=each.at, until=end) for each, end in changes if each.request_rate is None],
         gpus=engine_gpus(gpus),
+    )
+
+
+def load_stages(reader: RecordingReader, ticks: Sequence[Tick] | None = None) -> RunStages:
+    """Read the stages and which of them count, with all ticks of the run, or from the last tick of each stage."""
+    attempts = load_attempts(reader, ticks)
+    changes = with_ends(reader.stages(), session_starts(reader.notes()))
+    periods = stage_periods(changes)
+    return RunStages(
+        header=reader.header,
+        end=reader.end,
+        stages=[each for each in periods if attempts[each.change.index].counts],
+        pauses=[Period(start=each.at, until=end) for each, end in changes if each.request_rate is None],
+        attempts=attempts,
+        superseded=[each for each in periods if not attempts[each.change.index].counts],
     )
 
 

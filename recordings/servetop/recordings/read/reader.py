@@ -39,7 +39,6 @@ from servetop.recordings.format.reader_limits import MAX_STAGES
 from servetop.recordings.format.request_codec import ENDED
 from servetop.recordings.format.steady_codec import decode_windows
 from servetop.recordings.read.damage import check_request_rows, find_losses
-from servetop.recordings.read.equal_values import equal_request_values
 from servetop.recordings.read.open import OpenedFile, merge_log_of, open_for_reading
 from servetop.recordings.read.polled_rows import PendingCommands, RecentRequests
 from servetop.recordings.read.run_header import decode_run_header, read_run_row
@@ -86,6 +85,11 @@ class RecordingReader:
     def name(self) -> str:
         """The file's name without its suffix."""
         return self.path.stem
+
+    @property
+    def tables(self) -> TableReader:
+        """The rows of all tables, which are not checked."""
+        return self._tables
 
     @property
     def header(self) -> RunHeader:
@@ -243,10 +247,6 @@ class RecordingReader:
         condition = valid_request_condition(names := self._tables.or_null("request", columns))
         condition = f"({where}) AND {condition}" if where else condition
         return self._tables.rows("request", names, where=condition, parameters=parameters)
-
-    def equal_request_values(self, columns: Sequence[str], *, where: str) -> dict[str, Any]:
-        """Return the columns that have one valid value in all selected rows of table `request`, with this value."""
-        return equal_request_values(self._tables, columns, where=where)
 
     def stream(self, table: schema.EventTable, *, where: str = "", parameters: Sequence[Any] = ()) -> Iterator[Any]:
         """Yield the events of a table in the order of writing; memory does not grow with their number."""

@@ -107,6 +107,8 @@ def _tokens(blobs: Sequence[bytes | None], chunks: IntArray) -> IntArray:
 def counted_tokens(blobs: Sequence[bytes | None], *, chunks: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the tokens of the first chunk, 1 for a request without chunks, and those of all chunks of each request."""
     first, totals = np.ones(chunks.shape), chunks.astype(np.float64)
+    if not any(blobs):  # one token in every chunk
+        return first, totals
     kept = [(place, blob) for place, blob in enumerate(blobs) if blob is not None and len(blob) > 1]
     for width in (1, 4):  # the first byte is the width (core/chunk_codec.py)
         rows = [(place, blob[1:]) for place, blob in kept if (blob[:1] == b"1") == (width == 1)]

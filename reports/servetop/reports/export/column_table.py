@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import importlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from servetop.core.errors import UsageError
 from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.export.exported_tables import TABLES
-from servetop.reports.export.request_arrays import request_arrays
+from servetop.reports.export.request_arrays import request_array_blocks, request_arrays
 
 _SHOWN = 5
 """Rows of each end that a notebook shows of a long table."""
@@ -92,6 +92,14 @@ def read_table(reader: RecordingReader, name: str) -> ColumnTable:
     table = TABLES[name]
     rows = list(table.read(reader))
     return ColumnTable(name, {each.name: _array([each.value(row) for row in rows]) for each in table.columns})
+
+
+def read_tables(reader: RecordingReader, name: str) -> Iterator[ColumnTable]:
+    """Yield the rows of `read_table` in tables of a few thousand requests each, or all rows of another table."""
+    if name == "requests":
+        yield from (ColumnTable(name, block) for block in request_array_blocks(reader))
+    else:
+        yield read_table(reader, name)
 
 
 def _array(values: list[Any]) -> npt.NDArray[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ from servetop.core.errors import UsageError
 from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.export.aiperf_records import NOT_CARRIED as NOT_IN_AIPERF
 from servetop.reports.export.aiperf_records import RECORDS_FILE, SUMMARY_FILE, aiperf_records, aiperf_summary
-from servetop.reports.export.column_table import read_table
+from servetop.reports.export.column_table import read_tables
 from servetop.reports.export.exported_tables import TABLES, no_rows, table_rows
 from servetop.reports.export.guidellm_benchmarks import GUIDELLM_FILE, NOT_IN_GUIDELLM, guidellm_benchmarks
 from servetop.reports.export.llmd_report import NOT_CARRIED as NOT_IN_LLMD_REPORT
@@ -76,11 +77,12 @@ def _json_lines(reader: RecordingReader, part: ExportedPart) -> Sequence[Exporte
 
 def _parquet(reader: RecordingReader, part: ExportedPart) -> Sequence[ExportedFile]:
     require_pyarrow()
-    table = read_table(reader, part.table)
-    if not len(table):
+    tables = filter(len, read_tables(reader, part.table))
+    first = next(tables, None)
+    if first is None:
         raise UsageError(no_rows(reader, part.table))
     name = f"{reader.name}-{part.table}.parquet"
-    return [ExportedFile(name=name, parts=lambda: parquet_table(reader, table))]
+    return [ExportedFile(name=name, parts=lambda: parquet_table(reader, itertools.chain([first], tables)))]
 
 
 def _vllm(reader: RecordingReader, part: ExportedPart) -> Sequence[ExportedFile]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator
+import io
+import itertools
+from collections.abc import Iterable, Iterator
 
 from servetop.core.errors import UsageError
 from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.export.column_table import ColumnTable
 
-_GROUP = 131_072
-"""Rows of one row group, which a reader may skip by its statistics."""
+ROW_GROUP = 131_072
+"""Most rows of one row group, which a reader may skip by its statistics."""
 
 
 def require_pyarrow() -> None:
@@ -21,18 +23,47 @@ def require_pyarrow() -> None:
         )
 
 
-def parquet_table(reader: RecordingReader, table: ColumnTable) -> Iterator[bytes]:
-    """Yield a Parquet file with the columns of a table; what is unknown is null.
+def parquet_table(
+    reader: RecordingReader, tables: Iterable[ColumnTable], *, row_group: int = ROW_GROUP
+) -> Iterator[bytes]:
+    """Yield a Parquet file with the columns of tables of one kind, one after the other; what is unknown is null.
 
     The metadata of its schema have the name of the recording, that of the table, and `wall_epoch_s`, the Unix time of
     second 0. Columns whose values are mostly different have no dictionary, which would take longer and save nothing.
+    At least one table is needed; the tables of one row group, of at most `row_group` rows, are in memory at once.
     """
     import pyarrow
     import pyarrow.parquet
 
-    about = {"recording": reader.name, "table": table.name, "wall_epoch_s": repr(reader.header.anchor.wall_epoch_s)}
-    columns = table.to_arrow().replace_schema_metadata(about)
-    repeated = [each.name for each in columns.schema if each.type != pyarrow.float64() and each.name != "id"]
-    sink = pyarrow.BufferOutputStream()
-    pyarrow.parquet.write_table(columns, sink, compression="zstd", row_group_size=_GROUP, use_dictionary=repeated)
-    yield sink.getvalue().to_pybytes()
+    groups = _groups(tables, row_group)
+    first = next(groups)
+    about = {"recording": reader.name, "table": first[0].name, "wall_epoch_s": repr(reader.header.anchor.wall_epoch_s)}
+    schema = first[0].to_arrow().schema.with_metadata(about)
+    repeated = [each.name for each in schema if each.type != pyarrow.float64() and each.name != "id"]
+    sink = io.BytesIO()
+    with pyarrow.parquet.ParquetWriter(sink, schema, compression="zstd", use_dictionary=repeated) as writer:
+        for group in itertools.chain([first], groups):
+            rows = pyarrow.concat_tables([each.to_arrow() for each in group])
+            writer.write_table(rows, row_group_size=row_group)
+            yield _taken(sink)
+    yield _taken(sink)
+
+
+def _groups(tables: Iterable[ColumnTable], most: int) -> Iterator[list[ColumnTable]]:
+    """Yield tables together that have at most `most` rows, or one that has more."""
+    group: list[ColumnTable] = []
+    for table in tables:
+        if sum(map(len, group)) + len(table) > most and group:
+            yield group
+            group = []
+        group.append(table)
+    if group:
+        yield group
+
+
+def _taken(sink: io.BytesIO) -> bytes:
+    """Return what was written since the last call, and forget it."""
+    written = sink.getvalue()
+    sink.seek(0)
+    sink.truncate()
+    return written

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,11 @@ import numpy.typing as npt
 from servetop.analysis.columns.request_columns import STATUSES, TOKEN_SOURCES, RequestColumns
 from servetop.analysis.summary.request_metrics import latencies_by_request
 from servetop.core.arrays import BoolArray
-from servetop.recordings.read.load_requests import Selection, load_ended_requests
-from servetop.recordings.read.load_run import load_run
+from servetop.recordings.read.growing_column import GrowingColumn
+from servetop.recordings.read.load_requests import Selection
+from servetop.recordings.read.load_run import load_stages
 from servetop.recordings.read.reader import RecordingReader
+from servetop.recordings.read.request_blocks import ended_request_blocks
 from servetop.reports.export.exported_columns import REQUEST_COLUMNS
 from servetop.reports.summary.cooldown import CoolDowns, whole_selection
 
@@ -36,6 +39,7 @@ _OTHERS = {
 """Exported columns that are columns of the recording which a summary does not need."""
 _WHOLE = ("id", "stage", "chunks", "worker", "prompt_tokens", "output_tokens")
 """Integers that are always known."""
+_STATUSES = np.array([*map(str, STATUSES)], dtype=object)
 _SOURCES = np.array([*map(str, TOKEN_SOURCES), None], dtype=object)
 """The last one is UNKNOWN_SOURCE."""
 
@@ -45,13 +49,28 @@ def request_arrays(reader: RecordingReader) -> dict[str, npt.NDArray[Any]]:
 
     An unknown number is NaN, so a number that may be unknown is a float; an unknown text is None.
     """
-    run = load_run(reader)
-    selection = whole_selection(run, CoolDowns.load(reader, run))
-    requests = load_ended_requests(reader, tuple(_OTHERS.values()))
+    blocks = request_array_blocks(reader)
+    columns = {name: GrowingColumn(values) for name, values in next(blocks).items()}
+    for block in blocks:
+        for name, values in block.items():
+            columns[name].append(values)
+    return {name: column.values for name, column in columns.items()}
+
+
+def request_array_blocks(reader: RecordingReader) -> Iterator[dict[str, npt.NDArray[Any]]]:
+    """Yield the arrays of no request, then those of `request_arrays` in blocks of a few thousand requests."""
+    reader.refresh()
+    stages = load_stages(reader)
+    selection = whole_selection(stages, CoolDowns.load(reader, stages))
+    for requests in ended_request_blocks(reader, tuple(_OTHERS.values())):
+        yield _arrays(requests, selection)
+
+
+def _arrays(requests: RequestColumns, selection: Selection) -> dict[str, npt.NDArray[Any]]:
     found: dict[str, npt.NDArray[Any]] = {
         **{name: requests.others[source] for name, source in _OTHERS.items()},
         "counted": _selected(requests, selection),
-        "status": np.array(list(map(str, STATUSES)), dtype=object)[requests.status],
+        "status": _STATUSES[requests.status],
         "due_s": requests.due,
         "sent_s": requests.sent,
         "first_token_s": requests.first_token_at,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from servetop.analysis.columns.run_columns import RunColumns
+from servetop.analysis.columns.run_columns import RunStages
 from servetop.recordings.read.load_requests import Selection
 from servetop.recordings.read.reader import RecordingReader
 
@@ -20,12 +20,12 @@ class CoolDowns:
     requests: Mapping[int, int] = field(default_factory=dict)
     """Number of requests due from the start on, by stage."""
 
-    def excluded(self, run: RunColumns) -> tuple[tuple[int, float], ...]:
+    def excluded(self, run: RunStages) -> tuple[tuple[int, float], ...]:
         """Return what a selection of the whole run excludes: the cool-downs, and the stages that do not count."""
         return (*self.starts.items(), *((each.change.index, -math.inf) for each in run.superseded))
 
     @classmethod
-    def load(cls, reader: RecordingReader, run: RunColumns) -> CoolDowns:
+    def load(cls, reader: RecordingReader, run: RunStages) -> CoolDowns:
         """Compute the cool-downs from all request rows; without a cool-down, nothing is read."""
         seconds = run.header.config.cooldown
         if not seconds:
@@ -45,7 +45,7 @@ class CoolDowns:
         return cls(starts=starts, requests=requests)
 
 
-def whole_selection(run: RunColumns, cooldowns: CoolDowns) -> Selection:
+def whole_selection(run: RunStages, cooldowns: CoolDowns) -> Selection:
     """Return what selects the requests of a run's totals: without warm-up, cool-downs, and stages that do not count."""
     start = None if run.warm_at == -math.inf else run.warm_at
     return Selection(start=start, excluded=cooldowns.excluded(run))
