@@ -1,14 +1,18 @@
 """Summaries with token counts that are estimated, disputed, or unknown for each chunk."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from servetop import api
+from servetop.cli.main import main
 from servetop.core.events import EngineSample, RequestRecord, TokenSource
 from servetop.core.histogram import LogHistogram
 from servetop.core.tick import ClientTick, Tick
 
+RESULTS = Path(__file__).parents[2] / "corpus" / "results"
 MakeRequest = Callable[..., RequestRecord]
 Summarise = Callable[..., dict[str, Any]]
 TICKS = [Tick(client=ClientTick(index=i, output_tokens=50, loop_lag=LogHistogram.of([0.001]))) for i in range(32)]
@@ -35,6 +39,16 @@ def test_the_verdict_depends_on_where_the_tokens_are_counted(
     trust = summary_of(*requests, ticks=TICKS)["trust"]
     assert (trust["token_source"], trust["verdict"]) == (source, verdict)
     assert trust["reasons"] == ([] if expected is None else [expected])
+
+
+def test_an_imported_file_without_the_servers_count_is_not_said_to_show_what_the_server_sends(tmp_path: Path) -> None:
+    path = tmp_path / "imported.servetop"
+    assert main(["import", str(RESULTS / "genai_perf" / "profile_export.json"), "-o", str(path)]) == 0
+    with api.open_recording(path) as recording:
+        reasons = recording.summary().measured.trust.reasons
+    assert list(reasons) == [
+        "tokens of 100% of requests are counted events: the imported file has no count of the server"
+    ]
 
 
 def test_counted_events_that_the_engines_own_counter_confirms_are_trusted(

@@ -61,6 +61,7 @@ def trust_summary(
         itl_p99=requests.itl.percentile(99),
         itl_uncertainty_p99=_itl_uncertainty(run, within),
         guessed=share_of(requests, TokenSource.CHUNKS, TokenSource.ESTIMATE),
+        imported=imported,
         disputed=share_of(requests, TokenSource.DISPUTED),
         output_share=output_share(requests),
         cache=cache,

@@ -59,16 +59,16 @@ class Trust:
     """The worst scheduling class of the senders; None if unknown."""
     guessed: float = 0.0
     """Fraction of completed requests whose output tokens are counted chunks, each of which may have several tokens."""
+    imported: bool = False
+    """Whether the requests are those of another tool's file, so that the server may have sent a count that it lacks."""
     disputed: float = 0.0
     """Fraction of completed requests whose `usage` contradicts the stream or the requested tokens."""
     output_share: float = math.nan
     """Output tokens / tokens that the requests demanded by `ignore_eos` or `min_tokens`; NaN without a demand."""
-
     itl_p99: float = math.nan
     """Seconds."""
     itl_uncertainty_p99: float = math.nan
     """Seconds within which 99 % of the gaps between chunks are known, because chunks read together have one time."""
-
     cache: CacheCheck = CacheCheck()
 
     @property
@@ -83,7 +83,8 @@ class Trust:
             *self._disagreements,
             (
                 self.guessed > COUNT_LIMIT and not abs(self.token_error) <= AGREEMENT_LIMIT,
-                f"tokens of {self.guessed:.0%} of requests are counted events: the server sends no usage",
+                f"tokens of {self.guessed:.0%} of requests are counted events: the "
+                f"{'imported file has no count of the server' if self.imported else 'server sends no usage'}",
             ),
             (
                 self._breaks("ttft"),
@@ -229,9 +230,7 @@ class Trust:
         if self.closed:
             return "closed loop"
         if self.limited:
-            return (
-                f"held back by limit {self.concurrency_limit}" if self.concurrency_limit else "held back by the limit"
-            )
+            return f"held back by {f'limit {self.concurrency_limit}' if self.concurrency_limit else 'the limit'}"
         if self.sent_rate + self.refused_rate >= SENT_SHARE_LIMIT * self.offered_rate:
             return "others refused"
         if self.seconds * (1 - self.sent_share) <= SLIP_LIMIT:
