@@ -58,6 +58,8 @@ TYPES: dict[str, Any] = {
 }
 """The first letter of a source of token counts is enough."""
 ALWAYS = (*_NUMBERS, "status", "token_source", "chunk_tokens")
+_NEVER = 1e300
+"""A time in seconds after the end of any run."""
 _CODED = " ".join(f"WHEN '{status}' THEN {code}" for code, status in enumerate(STATUSES))
 EXPRESSIONS = {"status": f"CASE status {_CODED} END", "chunks": "ifnull(length(chunk_times) / 4, 0)"}
 _STATUSES = ", ".join(f"'{each}'" for each in STATUSES)
@@ -97,9 +99,13 @@ class Selection:
         return " AND ".join([*active, *exclusions]), parameters
 
     def as_json(self) -> str:
-        """Return start and exclusions as `run.counted` has them; a stage without a start is excluded as a whole."""
+        """Return start and exclusions as `run.counted` has them; a stage without a start is excluded as a whole.
+
+        A run that ended in its warm-up has no counted requests: JSON has no infinity, so they start at `_NEVER`.
+        """
+        since = _NEVER if self.start == math.inf else self.start
         without = [[stage, start if math.isfinite(start) else None] for stage, start in self.excluded]
-        return orjson.dumps({"since": self.start, "without": without}).decode()
+        return orjson.dumps({"since": since, "without": without}).decode()
 
     def selects(self, request: RequestRecord) -> bool:
         """Whether the SQL condition holds for a request."""
