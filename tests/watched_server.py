@@ -40,6 +40,8 @@ class WatchedServer:
         }
     )  # fmt: skip
     has_metrics: bool = True
+    page_takes: float = 0.0
+    """Seconds that the server works on a metrics page, at least."""
     seen: list[tuple[str, str]] = field(default_factory=list)
     """Method and path of each request."""
     url: str = ""
@@ -86,6 +88,8 @@ def _handler(watched: WatchedServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             watched.seen.append(("GET", self.path))
+            if self.path == "/metrics":
+                threading.Event().wait(watched.page_takes)
             page = watched.page(self.path)
             body = (page or "").encode()
             self.send_response(404 if page is None else 200)

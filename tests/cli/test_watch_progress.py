@@ -40,6 +40,12 @@ def test_a_silent_server_has_no_old_figures(sample: object, shown: str) -> None:
     assert state_line(stats, EnginePage()) == f"1:00  engine │ {shown}"
 
 
+def test_a_server_whose_page_takes_long_has_its_figures_until_the_next_reading() -> None:
+    sample = replace(SAMPLE, scrape_end=58.0)
+    stats = replace(stats_of(EXPORTED, engine=sample, load=LoadGauges(), totals=Totals()), sample_interval=1.75)
+    assert "running 80" in state_line(stats, EnginePage())
+
+
 def test_a_line_is_printed_when_the_verdict_changes_or_the_server_is_gone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

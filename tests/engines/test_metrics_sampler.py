@@ -102,3 +102,38 @@ async def test_a_sample_that_the_engine_gives_again_is_handed_out_once_and_keeps
     assert sampler.newest is silent.reported
     assert math.isclose(sampler.age(), 0.99)
     await sampler.stop()
+
+
+async def test_a_page_that_takes_long_is_read_less_often_and_again_as_before_when_it_does_not() -> None:
+    clock = ManualClock()
+    engine = SlowEngine(clock)
+    sampler = EngineSampler(engine, clock, period=1.0, offset=0.5, sparing=True)
+    sampler.start()
+    await advance(clock, 8.0)
+    assert engine.starts == [0.0, 0.5, 1.5, 2.5, 3.5, 5.25, 7.0], "five readings of 10 ms are known at 3.5 s"
+    engine.takes = 0.005
+    await advance(clock, 11.5)
+    assert engine.starts[7:] == [8.75, 9.75, 10.75], "one of 5 ms is short: the others waited for other work"
+    await sampler.stop()
+
+
+async def test_a_failed_scrape_of_a_page_that_takes_long_is_soon_repeated() -> None:
+    clock = ManualClock()
+    engine = SlowEngine(clock)
+    sampler = EngineSampler(engine, clock, period=1.0, sparing=True)
+    sampler.start()
+    await advance(clock, 5.0)
+    engine.readable = False
+    await advance(clock, 9.0)
+    assert engine.starts == [0.0, 1.0, 2.0, 3.0, 4.0, 5.75, 6.75, 7.75, 8.75]
+    await sampler.stop()
+
+
+async def test_a_slow_page_of_an_engine_under_load_is_read_as_often_as_any_other() -> None:
+    clock = ManualClock()
+    engine = SlowEngine(clock)
+    sampler = EngineSampler(engine, clock, period=1.0)
+    sampler.start()
+    await advance(clock, 8.0)
+    assert engine.starts == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]
+    await sampler.stop()

@@ -7,6 +7,8 @@ import math
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack, closing
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -17,6 +19,7 @@ from servetop.core.config import EngineConfig, RunConfig
 from servetop.core.config_values.watch_config import WatchConfig
 from servetop.core.events import Action, RunEnd
 from servetop.core.interfaces.run_source import RunHeader
+from servetop.engines.metrics.scrape_period import LONGEST_PERIOD, READING_SHARE, RECENT
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.resume import RunStart
@@ -175,3 +178,24 @@ def test_a_watched_server_is_read_once_a_second(tmp_path: Path) -> None:
     periodic = [math.floor(each / SAMPLE_PERIOD) for each in starts[1:-1]]  # the first is at once, the last at the end
     assert len(periodic) >= 3
     assert len(set(periodic)) == len(periodic)
+
+
+@pytest.mark.parametrize(("named", "gap"), [(False, LONGEST_PERIOD), (True, SAMPLE_PERIOD)])
+def test_a_page_that_takes_long_is_read_less_often_unless_its_address_was_given(
+    named: bool, gap: float, tmp_path: Path
+) -> None:
+    path = tmp_path / "watch.servetop"
+
+    async def wait(_: WatchLoop, reader: RecordingReader) -> None:
+        def read_with_gap() -> bool:
+            starts = [each.scrape_start for each in reader.engine_samples()]
+            gaps = [later - before for before, later in pairwise(starts[RECENT:])]
+            return gaps[-2:] == [pytest.approx(gap, abs=0.1)] * 2
+
+        await until(read_with_gap)
+
+    with watched_server() as server:
+        server.page_takes = LONGEST_PERIOD * READING_SHARE
+        config = config_of(server.url)
+        address = f"{server.url}/metrics" if named else None
+        watch(replace(config, engine=replace(config.engine, metrics_url=address)), path, wait)

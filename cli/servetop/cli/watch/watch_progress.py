@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from servetop.analysis.diagnosis.diagnosis import Bottleneck, Diagnosis
-from servetop.analysis.engine_gauges import STALE_AFTER
+from servetop.analysis.engine_gauges import watched_stale_after
 from servetop.analysis.live_stats import LiveStats, live_stats
 from servetop.core.events import Note, Severity
 from servetop.core.text import formats
@@ -78,7 +78,7 @@ def _figures(stats: LiveStats) -> Iterator[str]:
     if sample is None:
         yield "no metrics"
         return
-    if stats.at - sample.scrape_end > STALE_AFTER:
+    if stats.at - sample.scrape_end > watched_stale_after(stats.sample_interval):
         yield f"no metrics since {formats.clock(sample.scrape_end)}"
         return
     if not math.isnan(rates.engine_output_tokens):

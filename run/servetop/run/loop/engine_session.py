@@ -49,16 +49,16 @@ class EngineSession:
         workload: WorkloadConfig | None = None,
         resets_cache: bool = False,
         sample_period: float = TICK_SECONDS,
+        sparing: bool = False,
     ) -> None:
         """The headers of `workload` go to the attached server, or servers, with every request.
 
-        Metrics are read every `sample_period` seconds, or less often if the engine asks for that.
+        Metrics are read every `sample_period` seconds, less often if the engine asks for that, or `sparing` a slow one.
         """
-        self._config = config
+        self._config, self._clock = config, clock
         self._workload = workload or WorkloadConfig()
         self._resets_cache = resets_cache
-        self._sample_period = sample_period
-        self._clock = clock
+        self._sample_period, self._sparing = sample_period, sparing
         self._handle: EngineHandle | ReplicaGroup | None = None
         self._replicas: ReplicaGroup | None = None
         """The handle, if there are several servers."""
@@ -103,7 +103,7 @@ class EngineSession:
                 self._note_servers(False, remark)
         self._metrics_notes.started()
         period = max(self._sample_period, self._handle.engine.scrape_period)
-        self._sampler = EngineSampler(self._handle, self._clock, period=period)
+        self._sampler = EngineSampler(self._handle, self._clock, period=period, sparing=self._sparing)
         self._sampler.start()
         self._note_caveat(self._handle.engine.metrics_caveat)
         return self._handle.facts

@@ -79,7 +79,13 @@ class WatchLoop:
         self._engine: WatchedEngine = (
             WatchedFleet(config, self._clock, on_facts=lambda facts: self.ticks.set_engine(facts))
             if self._settings.several
-            else EngineSession(config.engine, self._clock, workload=config.workload, sample_period=SAMPLE_PERIOD)
+            else EngineSession(
+                config.engine,
+                self._clock,
+                workload=config.workload,
+                sample_period=SAMPLE_PERIOD,
+                sparing=config.engine.metrics_url is None,  # a Prometheus server answers, not the engine
+            )
         )
         self.ticks = TickRecorder(recorder, self._engine, clock=self._clock, alert=alert)
         self.warn = partial(self.ticks.note, Severity.WARNING)

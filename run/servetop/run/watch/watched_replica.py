@@ -1,4 +1,4 @@
-"""One of several watched servers: attaches, reads its metrics once a second, and waits for it while it is gone."""
+"""One of several watched servers: attaches, reads its metrics, and waits for it while it is gone."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from servetop.run.loop.metrics_notes import MetricsNotes
 from servetop.run.watch.addresses import WatchedAddress
 
 SAMPLE_PERIOD = 1.0
-"""Seconds between two readings of the metrics of a server: its load pays for them (docs/how-to/watch.md)."""
+"""Seconds between two readings of the metrics of a server, unless its page takes long (`scrape_period`)."""
 FIRST_RETRY, LAST_RETRY = 2.0, 30.0
 """Seconds between two attempts to attach: each is twice the one before, up to the last."""
 _SPREAD = 0.618034
@@ -137,7 +137,8 @@ class WatchedReplica:
         self._restarted.clear()
         self._attached_now, self._read_since_attached = True, False
         period = max(SAMPLE_PERIOD, handle.engine.scrape_period)
-        self._sampler = EngineSampler(handle, self._clock, period=period, offset=period * (self.number * _SPREAD % 1.0))
+        offset = period * (self.number * _SPREAD % 1.0)
+        self._sampler = EngineSampler(handle, self._clock, period=period, offset=offset, sparing=True)
         self._sampler.start()
         self.tried.set()
         return True
