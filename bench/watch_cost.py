@@ -2,9 +2,10 @@
 
 The servers are `servetop serve` and, where `make integration` has installed it, vLLM with a tiny model on the CPU. Each
 gets the same requests again and again: alone, beside `servetop watch --headless`, and beside a client that reads its
-metrics twenty times as often, in the order alone, watched, often, often, watched, alone. Prints the CPU time of the
-server's processes for each, and what one reading costs the process that answers, under load and without, which noise
-of the machine hides less. Nothing passes or fails.
+metrics twenty times a second, in the order alone, watched, often, often, watched, alone. Prints the CPU time of the
+server's processes for each; what one reading costs the process that answers, under load and without, which noise of the
+machine hides less; how often the watch read; and the product, the part of the server's CPU time that a watch adds.
+Nothing passes or fails.
 """
 
 from __future__ import annotations
@@ -20,15 +21,17 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 import psutil
 
-from servetop.run.watch.watched_replica import SAMPLE_PERIOD
+from servetop.engines.metrics.scrape_period import RECENT
+from servetop.recordings.read.reader import RecordingReader
 from tests.harness import wait_for
 from tests.integration.harness import Vllm, cache, vllm_server
 from tests.integration.real_engines import started
@@ -111,22 +114,23 @@ def vllm() -> Iterator[Server]:
 SERVERS: dict[str, Callable[[], AbstractContextManager[Server]]] = {"simulator": simulator, "vllm": vllm}
 
 
-@contextmanager
-def alone(_: Server) -> Iterator[None]:
-    """Read nothing."""
-    yield
+def readings(recording: Path) -> list[float]:
+    """Return when a watch has read its server, in seconds."""
+    with closing(RecordingReader.open(recording)) as reader:
+        return [each.scrape_start for each in reader.engine_samples()]
 
 
 @contextmanager
-def watched(server: Server) -> Iterator[None]:
-    """Watch the server, from the first page that was read."""
+def watched(server: Server) -> Iterator[Path]:
+    """Watch the server, from when it is known how long a page takes; yields the recording."""
     with tempfile.TemporaryDirectory() as folder:
         recording = Path(folder) / "watch.servetop"
         command = (*SERVETOP, "watch", server.url, "--headless", "--record", str(recording))
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
             try:
                 wait_for(lambda: watching(recording), seconds=LONGEST_START, what="the first page of the watch")
-                yield
+                wait_for(lambda: len(readings(recording)) > RECENT, seconds=LONGEST_START, what="the next pages")
+                yield recording
             finally:
                 process.terminate()
                 process.wait(timeout=60)
@@ -171,18 +175,41 @@ class Round:
     alone: Cpu
     watched: Cpu
     often: Cpu
+    period: float
+    """Seconds from one reading of the watch to the next."""
+    seconds: float
+    """Seconds of two loads."""
 
     @classmethod
     def measure(cls, server: Server, seconds: float) -> Round:
         """Run the six loads of a round."""
         first = load(server, seconds)
-        with watched(server):
-            beside = load(server, seconds)
+        beside, period = watched_load(server, seconds)
+        start = time.monotonic()
         with often(server):
             read = load(server, seconds) + load(server, seconds)
-        with watched(server):
-            beside = beside + load(server, seconds)
-        return cls(alone=first + load(server, seconds), watched=beside, often=read)
+            took = time.monotonic() - start
+        again, later = watched_load(server, seconds)
+        last = load(server, seconds)
+        return cls(first + last, beside + again, read, period=(period + later) / 2, seconds=took)
+
+    @property
+    def reading(self) -> float:
+        """CPU time in seconds of one reading under load."""
+        return (self.often - self.alone).answering / (OFTEN * self.seconds)
+
+    @property
+    def share(self) -> float:
+        """Part of the server's CPU time that a watch adds."""
+        return self.reading / self.period * self.seconds / self.alone.whole
+
+
+def watched_load(server: Server, seconds: float) -> tuple[Cpu, float]:
+    """Send the load while the server is watched; return its CPU time, and the seconds from reading to reading."""
+    with watched(server) as recording:
+        before = len(readings(recording))
+        used = load(server, seconds)
+        return used, statistics.fmean(b - a for a, b in pairwise(readings(recording)[before - 1 :]))
 
 
 def mean(values: list[float]) -> tuple[float, float]:
@@ -199,13 +226,15 @@ def report(server: Server, rounds: list[Round], *, seconds: float, idle: float) 
         print(f"  {name:8} {each:7.2f} ± {error:.2f} ms of CPU a request")
     ratio, error = mean([100 * (each.watched.whole / each.alone.whole - 1) for each in rounds])
     print(f"  watched / alone           {ratio:+.2f} % ± {error:.2f} %")
-    readings = 2 * OFTEN * seconds
-    reading, error = mean([1e3 * (each.often - each.alone).answering / readings for each in rounds])
+    reading, error = mean([1e3 * each.reading for each in rounds])
     print(f"  one reading, under load   {reading:.2f} ± {error:.2f} ms")
-    used = statistics.fmean([each.alone.whole for each in rounds]) / (2 * seconds)
     print(f"  one reading, without load {idle:.2f} ms")
-    share = idle / SAMPLE_PERIOD / used / 10
-    print(f"  one each {SAMPLE_PERIOD:g} s, of the {used:.0%} of a core under load: {share:.2f} %", flush=True)
+    period = statistics.fmean([each.period for each in rounds])
+    used = statistics.fmean([each.alone.whole / each.seconds for each in rounds])
+    shares = [100 * each.share for each in rounds]
+    share, error = mean(shares)
+    print(f"  one each {period:.2f} s, of the {used:.0%} of a core under load: {share:.2f} ± {error:.2f} %", end="")
+    print(f" (median {statistics.median(shares):.2f} %)", flush=True)
 
 
 def idle_reading(server: Server) -> float:
