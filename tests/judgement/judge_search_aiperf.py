@@ -50,6 +50,8 @@ class Claim:
     high: float
     minutes: float
     reason: str
+    resolved: bool
+    """Whether the load is claimed as the answer; servetop calls it unresolved while its interval is too wide."""
 
     @property
     def covers(self) -> bool:
@@ -99,6 +101,7 @@ def adaptive_scale(kind: str, number: int, noise: float, *, seed: int) -> Claim:
         high=float(load - 1),
         minutes=server.now / 60,
         reason="failed window",
+        resolved=last > 0,
     )
 
 
@@ -129,6 +132,7 @@ class Planner:
             high=high - 1 if high else math.inf,  # the least load that failed is not the answer
             minutes=server.now / 60,
             reason=answer[3],
+            resolved=low > 0,
         )
 
     def _ask(self, line: str) -> list[str]:
@@ -164,6 +168,7 @@ def own(kind: str, number: int, noise: float, *, budget: float, seed: int, tool:
         high=answer.high,
         minutes=judged.minutes,
         reason=str(answer.kind),
+        resolved=judged.resolved,
     )
 
 
@@ -181,10 +186,13 @@ def table(found: Sequence[Claim], tools: Sequence[str]) -> list[str]:
 
 def equal_minutes(found: Sequence[Claim]) -> list[str]:
     """Return the results of all curves as Markdown: a row for each tool, those of servetop by budget."""
-    head = ["search", "searches", "interval covers", "within 5 %", "width", "minutes"]
+    measured = ["interval covers", "within 5 %", "width", "minutes"]
+    head = ["search", "searches", *measured, "resolved", "of them within 5 %"]
     rows = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     for tool in dict.fromkeys(each.tool for each in found):
-        rows.append(_row(tool, [each for each in found if each.tool == tool], [tool]))
+        claims = [each for each in found if each.tool == tool]
+        resolved = [each for each in claims if each.resolved]
+        rows.append(f"{_row(tool, claims, [tool])} {len(resolved)} | {share_text([each.close for each in resolved])} |")
     return rows
 
 

@@ -14,7 +14,16 @@ from tests.judgement.judge_search_aiperf import Claim, Planner, adaptive_scale, 
 
 CURVE = replace(draw_curve("linear", 2), largest=20.5)
 CLAIM = Claim(
-    tool="servetop", curve=CURVE, number=2, noise=0.01, load=21.0, low=19.0, high=22.0, minutes=4.0, reason="found"
+    tool="servetop",
+    curve=CURVE,
+    number=2,
+    noise=0.01,
+    load=21.0,
+    low=19.0,
+    high=22.0,
+    minutes=4.0,
+    reason="found",
+    resolved=True,
 )
 
 
@@ -68,10 +77,10 @@ def test_the_table_has_both_beside_each_other() -> None:
 
 
 def test_at_equal_minutes_each_search_has_a_row() -> None:
-    shorter = replace(CLAIM, tool="servetop, a tenth", load=None, low=20.0, high=60.0, minutes=2.0)
+    shorter = replace(CLAIM, tool="servetop, a tenth", load=None, low=20.0, high=60.0, minutes=2.0, resolved=False)
     assert equal_minutes([CLAIM, shorter, CLAIM])[2:] == [
-        "| servetop | 2 | 100 % | 100 % | 16 % | 4.0 |",
-        "| servetop, a tenth | 1 | 100 % | 0 % | 200 % | 2.0 |",
+        "| servetop | 2 | 100 % | 100 % | 16 % | 4.0 | 2 | 100 % |",
+        "| servetop, a tenth | 1 | 100 % | 0 % | 200 % | 2.0 | 0 | – |",
     ]
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -42,18 +42,6 @@ _STEEP = 20.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Curves:
-    """Probabilities over all curves."""
-
-    levels: FloatArray
-    """Of each level at each load; shape (loads, levels), rows sum to 1."""
-    within: FloatArray
-    """Probability that a load is within the objective; shape (loads,)."""
-    jump: float
-    """Probability that the curve crosses the limit by a jump."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Step:
     """What happens from one load to the next; states have shape (slopes, levels)."""
 
@@ -78,7 +66,7 @@ class _Step:
 
     def jumped(self, drawn: FloatArray) -> FloatArray:
         """Return what jumps; any slope may follow."""
-        return np.asarray(self.jumps * np.outer(_SHARES, drawn.sum(axis=0) @ _jump_matrix()))
+        return np.asarray(self.jumps * (_SHARES[:, None] * (drawn.sum(axis=0) @ _jump_matrix())))
 
     def backward(self, later: FloatArray) -> FloatArray:
         """Return the likelihood of what follows, given the state at the load before."""
@@ -86,6 +74,44 @@ class _Step:
         moved = self.parts[0] * low + self.parts[1] * high
         jumped = _jump_matrix() @ (_SHARES @ later)
         return np.asarray(self.slopes @ ((1 - self.jumps) * moved + self.jumps * jumped))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Crossing:
+    """Two neighbouring loads between which a curve may cross the limit."""
+
+    step: _Step
+    state: FloatArray
+    """That at the lower load given all evidence up to it."""
+    later: FloatArray
+    """The likelihood of the evidence at the upper load and beyond."""
+
+    @property
+    def jump(self) -> float:
+        """Probability that a curve crosses the limit here, by a jump or as steeply as one."""
+        step, state = self.step, self.state
+        total = float((step.forward(state) * self.later).sum())
+        drawn = np.where(_BELOW, step.slopes.T @ state, 0.0)
+        above = np.where(_BELOW, 0.0, self.later)
+        steep = (step.moved(drawn) * above)[_SLOPES >= _STEEP].sum() + (step.jumped(drawn) * above).sum()
+        return float(steep) / total
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Curves:
+    """Probabilities over all curves."""
+
+    levels: FloatArray
+    """Of each level at each load; shape (loads, levels), rows sum to 1."""
+    within: FloatArray
+    """Probability that a load is within the objective; shape (loads,)."""
+    crossings: Sequence[_Crossing]
+    """Where the limit may be crossed between two loads."""
+
+    @cached_property
+    def jump(self) -> float:
+        """Probability that the curve crosses the limit by a jump."""
+        return min(sum(each.jump for each in self.crossings), 1.0)
 
 
 def curves(distances: Sequence[float], deviances: FloatArray) -> Curves:
@@ -101,10 +127,11 @@ def curves(distances: Sequence[float], deviances: FloatArray) -> Curves:
     levels /= levels.sum(axis=1, keepdims=True)
     within = levels[:, _BELOW].sum(axis=1)
     within = np.maximum.accumulate(within[::-1])[::-1]  # the largest load counts
-    jump = 0.0
-    for place in np.flatnonzero(-np.diff(within) > _LIKELY):
-        jump += _jump(steps[place], states[place], laters[place + 1] * likelihoods[place + 1])
-    return Curves(levels=levels, within=within, jump=min(jump, 1.0))
+    crossings = [
+        _Crossing(step=steps[place], state=states[place], later=laters[place + 1] * likelihoods[place + 1])
+        for place in np.flatnonzero(-np.diff(within) > _LIKELY)
+    ]
+    return Curves(levels=levels, within=within, crossings=crossings)
 
 
 def _forward(steps: Sequence[_Step], likelihoods: FloatArray) -> list[FloatArray]:
@@ -126,15 +153,6 @@ def _backward(steps: Sequence[_Step], likelihoods: FloatArray) -> list[FloatArra
         later = step.backward(later * likelihood)
         laters.append(later / later.max())
     return laters[::-1]
-
-
-def _jump(step: _Step, state: FloatArray, later: FloatArray) -> float:
-    """Return the probability that a curve crosses the limit between two loads, by a jump or as steeply as one."""
-    total = float((step.forward(state) * later).sum())
-    drawn = np.where(_BELOW, step.slopes.T @ state, 0.0)
-    above = np.where(_BELOW, 0.0, later)
-    steep = (step.moved(drawn) * above)[_SLOPES >= _STEEP].sum() + (step.jumped(drawn) * above).sum()
-    return float(steep) / total
 
 
 @lru_cache(maxsize=16)

@@ -19,16 +19,11 @@ from servetop.run.search.load_windows import LoadWindow, Trend, in_flight_at, me
 from servetop.run.search.queue_windows import QUEUE_ALLOWED, expected_in_flight, queue_windows
 from servetop.run.search.search_answer import AnswerKind, TierAnswer
 from servetop.run.search.search_evidence import Evidence, LoadObjective, NextProbe, Purpose, SearchLimits
+from servetop.run.search.search_pace import STEP, SearchPace
 from servetop.run.search.tier_posterior import TierPosterior, is_clearly_missed, is_missed, tier_posterior
 
-_STEP = 1.6
-"""Factor between loads on the way up, ..."""
 _IDLE_STEP = 4.0
-"""... and while less than one request is in flight."""
-_CHUNK = 5.0
-"""Seconds after which a load is judged again."""
-_FIRST = 8.0
-"""Least seconds of a load on the way up."""
+"""Factor between loads on the way up while less than one request is in flight."""
 _LATENCIES = 4.0
 """A load is kept for this many request latencies at least, ..."""
 _LONGEST = 60.0
@@ -73,6 +68,7 @@ class SearchPlan:
         self._limits = limits
         decided = [each.decided for each in objectives if limits.concurrency and each.decided > 0]
         self._decided = max(decided, default=0.0)
+        self._pace = SearchPace.of(limits)
 
     def next(self, evidence: Evidence) -> NextProbe | None:
         """Return the load to keep next; None if the search is over."""
@@ -82,25 +78,25 @@ class SearchPlan:
         if again := self._after_restart(evidence):
             return again
         if not evidence.probes:
-            return NextProbe(load=self._start(), seconds=_FIRST, reason="the first load")
+            return NextProbe(load=self._start(), seconds=self._pace.first, reason="the first load")
         views = self._views(evidence)
         if not views[0]:
-            return NextProbe(load=evidence.probes[-1].load, seconds=_CHUNK, reason="nothing was measured yet")
+            return NextProbe(load=evidence.probes[-1].load, seconds=self._pace.chunk, reason="nothing was measured yet")
         tiers = [self._tier(views, tier) for tier in self._tiers]
         tier = max((each for each in tiers if each.is_wide), key=attrgetter("width"), default=None)
         current, last = [view[-1] for view in views], evidence.probes[-1]
         confirm, recovery = self._confirm_seconds(views[0], tiers), self._recovery(evidence, views, tiers)
-        ends = tier is None or left < _FIRST + confirm + self._recovery_seconds(evidence, views, tiers)
+        ends = tier is None or left < self._pace.first + confirm + self._recovery_seconds(evidence, views, tiers)
         if last.purpose is Purpose.CONFIRM:
             rest = min(confirm - evidence.seconds_of_last(Purpose.CONFIRM), left)
-            if rest > _CHUNK / 2:
+            if rest > self._pace.chunk / 2:
                 return self._confirming(last.load, rest)
             if ends:
                 return None
         if not ends and last.purpose is Purpose.MEASURE and (reason := self._holds(views, tier or tiers[0])):
-            return NextProbe(load=current[0].load, seconds=_CHUNK, reason=reason)
+            return NextProbe(load=current[0].load, seconds=self._pace.chunk, reason=reason)
         if recovery is not None:
-            return None if ends and left < _FIRST else replace(recovery, seconds=min(recovery.seconds, left))
+            return None if ends and left < self._pace.first else replace(recovery, seconds=min(recovery.seconds, left))
         return self._confirmation(tiers, min(confirm, left)) if ends or tier is None else self._move(views, tier)
 
     def answers(self, evidence: Evidence) -> tuple[TierAnswer, ...]:
@@ -152,7 +148,7 @@ class SearchPlan:
         half = self._rounded(last.load if last.purpose is Purpose.RECOVER else 0.5 * last.load)
         if any(each.load == half and each.purpose is Purpose.MEASURE for each in evidence.probes):
             return None
-        return NextProbe(load=half, seconds=_FIRST, reason="the first load since the server restarted")
+        return NextProbe(load=half, seconds=self._pace.first, reason="the first load since the server restarted")
 
     def _start(self) -> float:
         prior = self._limits.prior
@@ -165,7 +161,7 @@ class SearchPlan:
 
     def _seconds(self, window: LoadWindow) -> float:
         latency = 0.0 if math.isnan(window.latency) else window.latency
-        return min(max(_FIRST, _LATENCIES * latency), _LONGEST)
+        return min(max(self._pace.first, _LATENCIES * latency), _LONGEST)
 
     def _holds(self, views: Sequence[Sequence[LoadWindow]], tier: TierPosterior) -> str:
         """Return why the current load is kept for longer: nothing is certain, and it has not settled; else nothing."""
@@ -182,7 +178,7 @@ class SearchPlan:
         if window.trend is Trend.FALLING:
             return "requests in flight still fall" if window.seconds < _LONGEST else ""
         low, high = tier.whole.interval
-        near = low < window.load < high and high < _STEP**2 * low
+        near = low < window.load < high and high < STEP**2 * low
         least = self._seconds(window)
         if _was_too_high(views, tier):
             least = max(least, min(_DECIDED * self._decided, _DECIDED_SHARE * self._limits.budget))
@@ -213,14 +209,16 @@ class SearchPlan:
     def _move(self, views: Sequence[Sequence[LoadWindow]], tier: TierPosterior) -> NextProbe:
         window, highest = views[0][-1], max(each.load for each in views[0])
         if not _was_too_high(views, tier) and highest < self._limits.high:
-            step = _IDLE_STEP if window.in_flight < 1 else _STEP
-            return NextProbe(load=self._rounded(highest * step), seconds=_FIRST, reason="no load was too high yet")
+            step = _IDLE_STEP if window.in_flight < 1 else self._pace.step(highest)
+            return NextProbe(
+                load=self._rounded(highest * step), seconds=self._pace.first, reason="no load was too high yet"
+            )
         middle = tier.whole.quantile(0.5)
-        visits = sum(middle / _STEP < each.load < middle * _STEP for each in views[0])
+        visits = sum(middle / STEP < each.load < middle * STEP for each in views[0])
         least = min((each[0].load for each in zip(*views, strict=True) if self._is_clear(each)), default=math.inf)
         load = self._rounded(min(tier.whole.quantile(_AIMS[visits % 2]), _BEYOND * least))
         return NextProbe(
-            load=load, seconds=_CHUNK, reason=f"{100 * tier.whole.below(load):.0f} % likely to be too high"
+            load=load, seconds=self._pace.chunk, reason=f"{100 * tier.whole.below(load):.0f} % likely to be too high"
         )
 
     def _recovery(
@@ -235,7 +233,9 @@ class SearchPlan:
         if backlog <= _RECOVERED * expected_in_flight(views[0], middle) or took >= _LONGEST:
             return None
         reason = f"until the backlog of {counted(round(backlog), 'request')} is gone"
-        return NextProbe(load=self._rounded(middle / 2), seconds=_CHUNK, purpose=Purpose.RECOVER, reason=reason)
+        return NextProbe(
+            load=self._rounded(middle / 2), seconds=self._pace.chunk, purpose=Purpose.RECOVER, reason=reason
+        )
 
     def _recovery_seconds(
         self, evidence: Evidence, views: Sequence[Sequence[LoadWindow]], tiers: Sequence[TierPosterior]
@@ -248,18 +248,18 @@ class SearchPlan:
         if self._limits.concurrency:
             return 0.0
         if not self._is_overload([view[-1] for view in views]):
-            return _CHUNK
+            return self._pace.chunk
         middle = min(tier.whole.quantile(0.5) for tier in tiers)
-        backlog = in_flight_at(evidence, evidence.probes[-1].end) + max(window.load - middle, 0.0) * _CHUNK
+        backlog = in_flight_at(evidence, evidence.probes[-1].end) + max(window.load - middle, 0.0) * self._pace.chunk
         excess = backlog - _RECOVERED * expected_in_flight(views[0], middle)
-        return min((math.ceil(max(excess, 0.0) / (middle / 2) / _CHUNK) + 1) * _CHUNK, _LONGEST)
+        return min((math.ceil(max(excess, 0.0) / (middle / 2) / self._pace.chunk) + 1) * self._pace.chunk, _LONGEST)
 
     def _confirm_seconds(self, view: Sequence[LoadWindow], tiers: Sequence[TierPosterior]) -> float:
         """Return for how long a load is confirmed: by the latency at the largest load that is hardly beyond it."""
         load = _NEARLY * self._claimed(tiers)
         like = max((each for each in view if each.load <= load), key=attrgetter("load"), default=view[-1])
-        least = _FIRST if self._limits.concurrency else _CONFIRMED
-        return max(_FIRST, min(max(least, self._seconds(like)), _CONFIRM_SHARE * self._limits.budget))
+        least = self._pace.first if self._limits.concurrency else _CONFIRMED
+        return max(self._pace.first, min(max(least, self._seconds(like)), _CONFIRM_SHARE * self._limits.budget))
 
     def _claimed(self, tiers: Sequence[TierPosterior]) -> float:
         """Return the lower end of the narrowest claim."""
@@ -268,7 +268,7 @@ class SearchPlan:
     def _confirmation(self, tiers: Sequence[TierPosterior], seconds: float) -> NextProbe | None:
         """Return the lower end of the narrowest claim; None if no load is claimed to be kept, or time is short."""
         load = self._claimed(tiers)
-        if load < self._limits.low or seconds < _FIRST:
+        if load < self._limits.low or seconds < self._pace.first:
             return None
         return self._confirming(self._rounded(load), seconds)
 
