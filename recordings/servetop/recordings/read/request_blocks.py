@@ -32,7 +32,7 @@ _INTEGERS = frozenset({"id", "prompt_tokens", "output_tokens", "status", _VALID_
 """Columns that are integers in a valid row; `due` is a number, all others may be NULL."""
 
 _Checked = tuple[npt.NDArray[Any], BoolArray]
-"""The values of a column, and a mask of those that are valid; of shape (1,) it is that of all values."""
+"""The values of a column, and whether each is valid: shape (values,), or (1,) if all are, or none is."""
 
 
 def ended_request_blocks(reader: RecordingReader, others: Sequence[str]) -> Iterator[RequestColumns]:
@@ -87,7 +87,7 @@ def _measured(
 
 
 def _checked(name: str, values: Sequence[Any]) -> _Checked:
-    """Return a column as an array, in which what is unknown is NaN, and a mask of its valid values."""
+    """Return a column as an array, in which an unknown number is NaN, and which of its values are valid."""
     dtype = np.dtype(_TYPES[name])
     if dtype.kind not in "fi":
         return np.array(values, dtype=dtype), np.ones(1, dtype=bool)
