@@ -230,7 +230,9 @@ class Trust:
         if self.closed:
             return "closed loop"
         if self.limited:
-            return f"held back by {f'limit {self.concurrency_limit}' if self.concurrency_limit else 'the limit'}"
+            if not self.concurrency_limit:
+                return "held back by the limit"
+            return f"held back by limit {self.concurrency_limit}"
         if self.sent_rate + self.refused_rate >= SENT_SHARE_LIMIT * self.offered_rate:
             return "others refused"
         if self.seconds * (1 - self.sent_share) <= SLIP_LIMIT:
