@@ -41,9 +41,12 @@ def managed(vllm: Vllm, command: str) -> list[str]:
 
 
 def engine_processes() -> list[str]:
-    found = []
-    for process in psutil.process_iter(["cmdline", "name"]):
+    """The processes of vLLM that were started in this folder: not those of another clone that is tested beside it."""
+    found, folder = [], str(Path.cwd())
+    for process in psutil.process_iter(["cmdline", "cwd"]):
         words = " ".join(process.info["cmdline"] or [])
+        if process.info["cwd"] != folder:
+            continue
         if "vllm.entrypoints" in words or "vllm serve" in words or "VLLM::" in words:
             found.append(f"{process.pid} {words[:120]}")
     return found

@@ -41,7 +41,7 @@ def close_recording(recorder: Recorder, end: RunEnd, config: RunConfig) -> tuple
         with contextlib.closing(recorder.reader()) as reader:
             _note_ideal_rates(recorder, reader, config, at=end.at)
             end, summary = _judged(end, config, reader)
-            run = load_run(reader)
+            run = load_run(reader, end=end)
             steady = steady_windows(run)
             counted = whole_selection(run, CoolDowns.load(reader, run)).as_json()
             story = summary.story if summary is not None else None

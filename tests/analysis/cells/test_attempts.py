@@ -43,6 +43,7 @@ def states(history: StageHistory) -> list[AttemptState]:
         ([], RunEnd(at=9.0, exit_code=130, reason="interrupted"), [0, 1, 2]),
         ([], None, [0, 1, 2]),
         ([], RunEnd(at=9.0, exit_code=99, reason="too slow"), [0, 1, 2, 3]),
+        ([], RunEnd(at=9.0, exit_code=98, reason="too few requests"), [0, 1, 2, 3]),
         ([], RunEnd(at=9.0, exit_code=0, reason="stopped early"), [0, 1, 2]),
         ([3.0], PLANNED, [0, 2, 3]),
         ([3.0, 5.0], None, [0]),
@@ -108,6 +109,14 @@ def test_a_stage_that_a_key_ended_is_cut_short_and_the_one_after_it_is_not() -> 
     command = Command(id=1, at=1.9, action=Action.NEXT_STAGE, applied_at=2.0)
     assert states(StageHistory(stages=STAGES, tallies={}, commands=[command], end=PLANNED)) == [
         CUT_SHORT, WHOLE, WHOLE, WHOLE,
+    ]  # fmt: skip
+
+
+def test_a_last_stage_that_a_key_stopped_is_cut_short_whatever_the_thresholds_say() -> None:
+    command = Command(id=1, at=6.9, action=Action.STOP, applied_at=7.0)
+    end = RunEnd(at=9.0, exit_code=99, reason="too slow")
+    assert states(StageHistory(stages=STAGES, tallies={}, commands=[command], end=end)) == [
+        WHOLE, WHOLE, WHOLE, CUT_SHORT,
     ]  # fmt: skip
 
 

@@ -11,6 +11,7 @@ import pytest
 from servetop.analysis.checks.check_outcome import CheckOutcome
 from servetop.analysis.checks.stage_figures import StageFigures
 from servetop.analysis.checks.stage_rules import RULES, Judged, requests_for_percentile
+from servetop.analysis.summary.trust_metrics import NOT_IN_FILE
 from servetop.analysis.trust.cache_check import CacheCheck
 from tests.cli.summaries import TRUST
 
@@ -95,6 +96,11 @@ def test_counted_events_need_an_engine_that_agrees(
     source: str | None, error: float | None, state: CheckOutcome
 ) -> None:
     assert judge("token-source", with_trust(token_source=source, token_error=error)).state is state
+
+
+def test_an_imported_run_without_a_source_of_tokens_is_not_one_without_requests() -> None:
+    found = judge("token-source", with_trust(token_source=None, slip_basis=NOT_IN_FILE))
+    assert (found.state, "imported" in found.text) == (NONE, True)
 
 
 @pytest.mark.parametrize(

@@ -164,16 +164,16 @@ def _is_whole(stage: StageChange, history: StageHistory) -> bool:
 def _ended_by_itself(stage: StageChange, history: StageHistory) -> bool:
     """Whether the next stage, or the planned end of the run, followed in the same session without a command."""
     following = next((each for each in history.stages if each.at >= stage.at and each.index != stage.index), None)
-    if following is None:
-        return _as_planned(history.end)
-    if any(stage.at <= resumed <= following.at for resumed in session_starts(history.notes)):
+    if following is None and not _as_planned(history.end):
         return False
+    if following and any(stage.at <= resumed <= following.at for resumed in session_starts(history.notes)):
+        return False
+    until = following.at if following else math.inf
     ending = (each.applied_at for each in history.commands if each.action in ENDS_STAGE)
-    return not any(at is not None and stage.at < at <= following.at for at in ending)
+    return not any(at is not None and stage.at < at <= until for at in ending)
 
 
 def _as_planned(end: RunEnd | None) -> bool:
-    """Whether the run ended as planned: even if it missed a threshold, but not if it was stopped early."""
-    return end is not None and (
-        end.exit_code == ExitCode.THRESHOLDS or (end.exit_code == ExitCode.OK and not end.reason)
-    )
+    """Whether the run ended as planned: whatever its thresholds say, but not if it was stopped early."""
+    judged = (ExitCode.THRESHOLDS, ExitCode.CANNOT_TELL)
+    return end is not None and (end.exit_code in judged or (end.exit_code == ExitCode.OK and not end.reason))

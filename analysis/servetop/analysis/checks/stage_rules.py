@@ -13,6 +13,7 @@ from servetop.analysis.checks.check_outcome import CheckOutcome
 from servetop.analysis.checks.rule_result import TAIL_FROM, Bearing
 from servetop.analysis.checks.stage_figures import StageFigures
 from servetop.analysis.comparison.estimate import CONFIDENCE
+from servetop.analysis.summary.trust_metrics import NOT_IN_FILE
 from servetop.analysis.trust.cache_check import TOLERANCE as HIT_RATE_TOLERANCE
 from servetop.analysis.trust.steady_state import RAMPED, shows_trend
 from servetop.analysis.trust.trust import AGREEMENT_LIMIT, SLIP_LIMIT
@@ -112,6 +113,8 @@ def _token_source(stage: StageFigures) -> Judged:
     trust = stage.trust
     agrees = trust.token_error is not None and abs(trust.token_error) <= AGREEMENT_LIMIT
     match trust.token_source:
+        case None if trust.slip_basis == NOT_IN_FILE:
+            return _not_applicable("the file that the run was imported from does not say how tokens were counted")
         case None:
             return _not_applicable("no request succeeded")
         case TokenSource.DISPUTED:

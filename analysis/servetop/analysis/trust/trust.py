@@ -23,9 +23,8 @@ class Trust:
     """The values behind the verdict; NaN if unknown (no engine metrics, or nothing sent)."""
 
     slip_p99: float = math.nan
-    """Seconds."""
     loop_lag_p99: float = math.nan
-    """Seconds."""
+    """Seconds, as `slip_p99`."""
     ttft_p99: float = math.nan
     """Seconds; what lateness is compared with."""
     stamped: bool = False
@@ -230,9 +229,9 @@ class Trust:
         if self.closed:
             return "closed loop"
         if self.limited:
-            if not self.concurrency_limit:
-                return "held back by the limit"
-            return f"held back by limit {self.concurrency_limit}"
+            return (
+                f"held back by limit {self.concurrency_limit}" if self.concurrency_limit else "held back by the limit"
+            )
         if self.sent_rate + self.refused_rate >= SENT_SHARE_LIMIT * self.offered_rate:
             return "others refused"
         if self.seconds * (1 - self.sent_share) <= SLIP_LIMIT:

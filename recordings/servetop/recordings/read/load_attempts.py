@@ -7,17 +7,22 @@ from collections.abc import Mapping, Sequence
 
 from servetop.analysis.cells.attempts import CellAttempt, StageHistory, StageTally, cell_attempts, session_starts
 from servetop.analysis.failure_reasons import FAILED
-from servetop.core.events import RequestStatus, StageChange
+from servetop.core.events import RequestStatus, RunEnd, StageChange
 from servetop.core.tick import TICK_SECONDS, Tick
 from servetop.recordings.read.reader import RecordingReader
 
 
 def load_attempts(
-    reader: RecordingReader, ticks: Sequence[Tick] | None, *, max_failures: str | None = None
+    reader: RecordingReader,
+    ticks: Sequence[Tick] | None,
+    *,
+    max_failures: str | None = None,
+    end: RunEnd | None = None,
 ) -> dict[int, CellAttempt]:
     """Return the attempts by number of the stage; `max_failures` replaces the limit of the recorded run.
 
-    Of all ticks only the last one of each stage is needed, which is read without `ticks`.
+    Of all ticks only the last one of each stage is needed, which is read without `ticks`. An `end` that is not recorded
+    yet replaces the recorded one.
     """
     stages, notes = reader.stages(), reader.notes()
     ends = {change.index: end for change, end in with_ends(stages, session_starts(notes))}
@@ -27,7 +32,7 @@ def load_attempts(
             tallies=_tallies(reader, ends, ticks),
             notes=notes,
             commands=reader.commands(),
-            end=reader.end,
+            end=end or reader.end,
             max_failures=reader.header.config.max_failures if max_failures is None else max_failures,
         )
     )

@@ -23,7 +23,7 @@ from servetop.analysis.exported.gpu_peaks import engine_gpus
 from servetop.analysis.series.tick_columns import TickColumns
 from servetop.analysis.trust.engine_times import ClientTimes
 from servetop.core.arrays import FloatArray
-from servetop.core.events import EngineSample, GpuSample, StageChange
+from servetop.core.events import EngineSample, GpuSample, RunEnd, StageChange
 from servetop.core.merged.merged_sample import MergedSample
 from servetop.core.tick import Tick
 from servetop.recordings.format import schema
@@ -31,12 +31,15 @@ from servetop.recordings.read.load_attempts import load_attempts, with_ends
 from servetop.recordings.read.reader import RecordingReader
 
 
-def load_run(reader: RecordingReader, *, ticks: Sequence[Tick] | None = None) -> RunColumns:
-    """Read all but the requests, and but the ticks if they are given; the columns of ticks are empty of a watch."""
+def load_run(reader: RecordingReader, *, ticks: Sequence[Tick] | None = None, end: RunEnd | None = None) -> RunColumns:
+    """Read all but the requests, and but the ticks if they are given; the columns of ticks are empty of a watch.
+
+    An `end` that is not recorded yet replaces the recorded one.
+    """
     reader.refresh()
     reader.check_requests()
     ticks, samples, gpus = _rows(reader, ticks)
-    stages = load_stages(reader, ticks)
+    stages = load_stages(reader, ticks, end=end)
     return RunColumns(
         header=stages.header,
         end=stages.end,
@@ -68,16 +71,21 @@ def load_run(reader: RecordingReader, *, ticks: Sequence[Tick] | None = None) ->
     )
 
 
-def load_stages(reader: RecordingReader, ticks: Sequence[Tick] | None = None) -> RunStages:
-    """Read the stages and which of them count, with all ticks of the run, or from the last tick of each stage."""
-    attempts = load_attempts(reader, ticks)
+def load_stages(
+    reader: RecordingReader, ticks: Sequence[Tick] | None = None, *, end: RunEnd | None = None
+) -> RunStages:
+    """Read the stages and which of them count, with all ticks of the run, or from the last tick of each stage.
+
+    An `end` that is not recorded yet replaces the recorded one.
+    """
+    attempts = load_attempts(reader, ticks, end=end)
     changes = with_ends(reader.stages(), session_starts(reader.notes()))
     periods = stage_periods(changes)
     return RunStages(
         header=reader.header,
-        end=reader.end,
+        end=end or reader.end,
         stages=[each for each in periods if attempts[each.change.index].counts],
-        pauses=[Period(start=each.at, until=end) for each, end in changes if each.request_rate is None],
+        pauses=[Period(start=each.at, until=until) for each, until in changes if each.request_rate is None],
         attempts=attempts,
         superseded=[each for each in periods if not attempts[each.change.index].counts],
     )

@@ -141,8 +141,7 @@ class _Source:
     ) -> _Source:
         if reader.header.config.watch is not None:
             raise UsageError(f"{reader.name} is a recorded watch, without requests: servetop summary has its figures")
-        run = load_run(reader)
-        run = run if end is None else dataclasses.replace(run, end=end)
+        run = load_run(reader, end=end)
         if percentiles is not None:
             config = dataclasses.replace(run.header.config, metric_percentiles=tuple(percentiles))
             run = dataclasses.replace(run, header=dataclasses.replace(run.header, config=config))
