@@ -16,6 +16,7 @@ from servetop.recordings.format.column_bounds import largest_request_value, vali
 from servetop.recordings.read.equal_values import equal_request_values
 from servetop.recordings.read.load_requests import ALWAYS, EXPRESSIONS, TYPES, without_times
 from servetop.recordings.read.reader import RecordingReader
+from servetop.recordings.read.table_reader import collector_paused
 
 BLOCK = 16_384
 """Most requests of a block."""
@@ -48,15 +49,22 @@ def ended_request_blocks(reader: RecordingReader, others: Sequence[str]) -> Iter
     rows = reader.tables.rows("request", reader.tables.or_null("request", [_expression(name) for name in read]))
     yield _measured(dict.fromkeys(read, ()), one, size=0)[0]
     omitted = 0
-    while block := list(itertools.islice(rows, BLOCK)):
+    while block := _next_block(rows):
+        size = len(block[0])
         try:
-            columns, invalid = _measured(dict(zip(read, zip(*block, strict=True), strict=True)), one, size=len(block))
+            columns, invalid = _measured(dict(zip(read, block, strict=True)), one, size=size)
         except (ValueError, TypeError) as error:
             raise RecordingError(f"{reader.path} is damaged: its request rows are invalid ({error})") from error
         omitted += invalid
         yield columns
     if omitted:
         reader.check_requests()
+
+
+def _next_block(rows: Iterator[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Return the columns of the next rows; empty after the last one."""
+    with collector_paused():
+        return list(zip(*itertools.islice(rows, BLOCK), strict=True))
 
 
 def _expression(name: str) -> str:

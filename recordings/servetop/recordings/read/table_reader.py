@@ -27,7 +27,7 @@ _BLOCK = 1000
 
 
 @contextlib.contextmanager
-def _collector_paused() -> Iterator[None]:
+def collector_paused() -> Iterator[None]:
     """Pause the garbage collector, which would double the time of reading: it creates many objects and no cycles."""
     was_enabled = gc.isenabled()
     gc.disable()
@@ -128,14 +128,14 @@ class TableReader:
 
     def stored(self, table: EventTable) -> list[Any]:
         """Return what each row stands for in order, without making the events of a row that stands for several."""
-        with _collector_paused():
+        with collector_paused():
             return [event for _, event in self._numbered(table, where="", parameters=(), order="seq", stored=True)]
 
     def numbered_events(
         self, table: EventTable, *, where: str = "", parameters: Sequence[Any] = (), order: str = "seq"
     ) -> list[tuple[int, Any]]:
         """Return events with their numbers (`seq`)."""
-        with _collector_paused():
+        with collector_paused():
             return list(self._numbered(table, where=where, parameters=parameters, order=order))
 
     def streamed(self, table: EventTable, *, where: str = "", parameters: Sequence[Any] = ()) -> Iterator[Any]:

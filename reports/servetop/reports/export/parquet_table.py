@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import io
-import itertools
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 from servetop.core.errors import UsageError
 from servetop.recordings.read.reader import RecordingReader
@@ -30,7 +30,8 @@ def parquet_table(
 
     The metadata of its schema have the name of the recording, that of the table, and `wall_epoch_s`, the Unix time of
     second 0. Columns whose values are mostly different have no dictionary, which would take longer and save nothing.
-    At least one table is needed; the tables of one row group, of at most `row_group` rows, are in memory at once.
+    At least one table is needed; the tables of two row groups, of at most `row_group` rows, are in memory at once: one
+    is compressed by a thread while the next one is read.
     """
     import pyarrow
     import pyarrow.parquet
@@ -41,11 +42,21 @@ def parquet_table(
     schema = first[0].to_arrow().schema.with_metadata(about)
     repeated = [each.name for each in schema if each.type != pyarrow.float64() and each.name != "id"]
     sink = io.BytesIO()
-    with pyarrow.parquet.ParquetWriter(sink, schema, compression="zstd", use_dictionary=repeated) as writer:
-        for group in itertools.chain([first], groups):
-            rows = pyarrow.concat_tables([each.to_arrow() for each in group])
-            writer.write_table(rows, row_group_size=row_group)
-            yield _taken(sink)
+    with (
+        pyarrow.parquet.ParquetWriter(sink, schema, compression="zstd", use_dictionary=repeated) as writer,
+        ThreadPoolExecutor(max_workers=1) as thread,
+    ):
+
+        def written(group: list[ColumnTable]) -> bytes:
+            writer.write_table(pyarrow.concat_tables([each.to_arrow() for each in group]), row_group_size=row_group)
+            return _taken(sink)
+
+        last = thread.submit(written, first)
+        for group in groups:
+            following = thread.submit(written, group)
+            yield last.result()
+            last = following
+        yield last.result()
     yield _taken(sink)
 
 
