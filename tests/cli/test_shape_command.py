@@ -180,3 +180,12 @@ def test_wrong_use_is_one_line(
     assert main(["shape", *words]) == 2
     out, err = capsys.readouterr()
     assert (out, reason in err, err.count("\n")) == ("", True, 1), err
+
+
+def test_a_log_is_not_overwritten_by_its_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "gateway.jsonl"
+    log.write_text("".join(gateway_lines(Canaries(), 3)), encoding="utf-8")
+    before = log.read_bytes()
+    assert main(["shape", str(log), "-o", str(log)]) == 2
+    assert "is a file that is read" in capsys.readouterr().err
+    assert log.read_bytes() == before

@@ -44,6 +44,16 @@ def test_a_named_pipe_is_written_in_place(tmp_path: Path) -> None:
     assert pipe.is_fifo()
 
 
+def test_a_file_that_is_read_is_refused_under_another_name_too(tmp_path: Path) -> None:
+    source, other = tmp_path / "gateway.jsonl", tmp_path / "other.jsonl"
+    source.write_text("{}\n", encoding="utf-8")
+    other.symlink_to(source)
+    for target in (source, other, tmp_path / "." / "gateway.jsonl"):
+        with pytest.raises(UsageError, match=r"jsonl is a file that is read"):
+            refuse_target(target, instead="a name", sources=["-", source])
+    refuse_target(tmp_path / "new.jsonl", instead="a name", sources=["-", source])
+
+
 def test_folders_and_recordings_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is a folder: give a name"):
         refuse_target(tmp_path, instead="a name")

@@ -24,9 +24,12 @@ def run_export(options: ExportOptions) -> int:
     target = options.output
     if target is None and form.binary:
         raise UsageError(f"format {options.format} is not text: add -o FILE")
+    source = resolve(options.file)
     if target is not None and not target.is_dir():
-        refuse_target(target, instead=f"the name of a file or folder, as in -o {options.format}-results")
-    with contextlib.closing(RecordingReader.open(resolve(options.file))) as reader:
+        refuse_target(
+            target, instead=f"the name of a file or folder, as in -o {options.format}-results", sources=[source]
+        )
+    with contextlib.closing(RecordingReader.open(source)) as reader:
         part = ExportedPart(table=options.table or ExportedPart().table, stage=options.stage)
         files = form.files(reader, part)
         if target is not None:

@@ -42,8 +42,8 @@ def run_report(options: ReportOptions) -> int:
         raise UsageError(
             f"report compares two recordings, not {len(names)}: leave some out, or use servetop compare for more"
         )
-    kind = _format(options)
     sources = [_source(name) for name in names]
+    kind = _format(options, sources)
     if len(names) == 1 and options.anyway:
         raise UsageError("--anyway is for two recordings: name another one, or leave it out")
     if len(names) == 1 and kind in _NAMES and options.price:
@@ -69,12 +69,12 @@ def _source(name: str) -> Path:
     return resolve(name)
 
 
-def _format(options: ReportOptions) -> str:
+def _format(options: ReportOptions, sources: Sequence[Path]) -> str:
     """Return the format that is asked for, or that of the suffix; UsageError for a target that does not fit it."""
     target = options.output
     if target is None:
         return options.format or HTML
-    refuse_target(target, instead="the name of an HTML file, as in -o report.html")
+    refuse_target(target, instead="the name of an HTML file, as in -o report.html", sources=sources)
     named = _SUFFIXES.get(target.suffix.lower())
     if options.format is None and named is None:
         raise UsageError(

@@ -12,11 +12,18 @@ from servetop.core.errors import ServetopError, UsageError, system_reason
 from servetop.recordings.library.paths import SUFFIX
 
 
-def refuse_target(target: Path, *, instead: str) -> None:
-    """Raise UsageError for a folder or a recording, which must not be overwritten; `instead` is what to give."""
+def refuse_target(target: Path, *, instead: str, sources: Iterable[str | Path] = ()) -> None:
+    """Raise UsageError for a folder, a recording or one of the files that are read, which must not be overwritten.
+
+    `instead` is what to give.
+    """
     if target.suffix == SUFFIX or target.is_dir():
         kind = "a folder" if target.is_dir() else f"a recording by its suffix {SUFFIX}"
         raise UsageError(f"--output {target} is {kind}: give {instead}")
+    for source in sources:
+        with contextlib.suppress(OSError):
+            if target.is_file() and os.path.samefile(source, target):
+                raise UsageError(f"--output {target} is a file that is read: give the name of another one")
 
 
 def write_whole(target: Path, parts: Iterable[str | bytes], *, instead: str = "give another file with -o") -> None:

@@ -34,7 +34,8 @@ def run_shape(options: ShapeOptions) -> int:
         raise UsageError("- is given more than once: standard input can be read once")
     target = options.output
     if target is not None:
-        refuse_target(target, instead="the name of a file, as in -o shape.jsonl")
+        read = [Path(each).expanduser() for each in (*options.sources, options.salt_file) if each is not None]
+        refuse_target(target, instead="the name of a file, as in -o shape.jsonl", sources=read)
     kept_salt = options.salt_file is not None
     fixed = float(CHARACTERS_PER_TOKEN) if kept_salt else None
     settings = ShapeSettings(
