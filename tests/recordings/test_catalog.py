@@ -106,6 +106,20 @@ def test_a_label_is_enough_for_the_only_recording_that_has_it(record: Callable[.
     assert resolve(first.stem, folder=tmp_path) == first
 
 
+def test_the_beginning_of_a_label_is_enough_for_the_only_recording_that_has_it(
+    record: Callable[..., Path], tmp_path: Path
+) -> None:
+    ramp, *soaks = (
+        record(f"20261125-10{minute}00-{label}") for minute, label in ((15, "ramp"), (20, "soak-a"), (30, "soak-b"))
+    )
+    assert resolve("ra", folder=tmp_path) == ramp
+    assert resolve("soak-b", folder=tmp_path) == soaks[1]
+    with pytest.raises(
+        RecordingError, match="2 recordings have a part that begins with so: use the whole name, as in 2"
+    ):
+        resolve("so", folder=tmp_path)
+
+
 def test_the_beginning_of_a_name_is_enough_for_the_only_recording_that_has_it(
     record: Callable[..., Path], tmp_path: Path
 ) -> None:

@@ -71,7 +71,9 @@ class SummaryOptions:
     metric_percentiles: Annotated[tuple[float, ...] | None, MetricPercentiles] = None
     price: Annotated[tuple[str, ...], PRICE] = ()
     story: Annotated[bool, Option("--story", "Print only what limited the run, when and why, and what to try.")] = False
-    markdown: Annotated[bool, Option("--markdown", "Print that as Markdown.")] = False
+    markdown: Annotated[
+        bool, Option("--markdown", "Print Markdown for a ticket; with --story only that and the tables of a sweep.")
+    ] = False
     as_json: AsJson = False
 
 

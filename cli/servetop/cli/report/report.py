@@ -17,7 +17,7 @@ from servetop.cli.report.cost_table import cost_table
 from servetop.cli.report.goodput_tables import goodput_tables
 from servetop.cli.report.reference_tables import reference_tables
 from servetop.cli.report.repeats_table import repeats_table
-from servetop.cli.report.report_markdown import story_and_tables
+from servetop.cli.report.report_markdown import recording_markdown, story_and_tables
 from servetop.cli.report.run_tables import (
     exported_table,
     failures_table,
@@ -61,7 +61,9 @@ def print_of_options(options: SummaryOptions) -> int:
     """Print what the options ask of a recording: its summary, or only the story."""
     if options.markdown and options.as_json:
         raise UsageError("--json and --markdown exclude each other: give one of them")
-    if options.story or options.markdown:
+    if options.markdown and not options.story:
+        return _print_markdown(options.file)
+    if options.story:
         return print_story(options.file, markdown=options.markdown, as_json=options.as_json)
     return print_recording(
         options.file, as_json=options.as_json, percentiles=options.metric_percentiles, prices=options.price
@@ -109,6 +111,13 @@ def print_story(name: str, *, markdown: bool = False, as_json: bool = False) -> 
         console.out_json(asdict(story))
     else:
         console.out(*(story_and_tables(story, sweep) if markdown else story_lines(story)))
+    return int(ExitCode.OK)
+
+
+def _print_markdown(name: str) -> int:
+    """Print what `servetop report --format md` writes."""
+    with contextlib.closing(RecordingReader.open(resolve(name))) as reader:
+        console.out(*recording_markdown(reader, name=name))
     return int(ExitCode.OK)
 
 

@@ -19,10 +19,9 @@ from servetop.reports.comparison.watch_comparison_text import watch_markdown
 from servetop.reports.page.comparison_html import comparison_html
 from servetop.reports.page.comparison_page import comparison_page
 from servetop.reports.page.png_picture import png_of, require_png
-from servetop.reports.page.watch_markdown import watch_report_lines
 from servetop.reports.page.watches_page import watches_html, watches_page
 from servetop.run import console
-from servetop.run.search.result_page import recording_html, recording_picture, search_texts
+from servetop.run.search.result_page import recording_html, recording_picture
 
 HTML, MARKDOWN, PICTURE, PNG = "html", "md", "svg", "png"
 _SUFFIXES = {
@@ -93,10 +92,7 @@ def _recording_content(name: str, options: ReportOptions, kind: str) -> str | by
     if kind == PNG:
         return png_of(recording_picture(name), zoom=_ZOOM)
     with contextlib.closing(RecordingReader.open(resolve(name))) as reader:
-        if reader.header.config.watch is not None:
-            return _lines_text(watch_report_lines(reader))
-        answers, _ = search_texts(reader)
-        return _lines_text(recording_markdown(reader, answers=answers))
+        return _lines_text(recording_markdown(reader, name=name))
 
 
 def _pair_text(options: ReportOptions, kind: str) -> str:

@@ -1,26 +1,32 @@
-"""A recording as Markdown: the answers of a search, the story, and the tables of a sweep."""
+"""A recording as Markdown: the answer, trust and figures of a run with the tables of a sweep, or only its story."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from servetop.analysis.summary.story_summary import StorySummary
 from servetop.analysis.sweep.sweep_verdict import SweepVerdict
 from servetop.cli.report.goodput_tables import goodput_markdown
 from servetop.cli.report.reference_tables import reference_markdown
 from servetop.recordings.read.reader import RecordingReader
-from servetop.reports.markdown import escaped
-from servetop.reports.summary.run_story import run_story
+from servetop.reports.page.report_page import report_page
+from servetop.reports.page.run_markdown import answer_markdown, figures_markdown
+from servetop.reports.page.watch_markdown import watch_report_lines
 from servetop.reports.summary.summary_lines import story_markdown
+from servetop.run.search.result_page import search_texts
 
 
-def recording_markdown(reader: RecordingReader, *, answers: Sequence[str] = ()) -> list[str]:
-    """Return the lines of a recording; `answers` are the sentences of a search, which come first."""
-    story, sweep = run_story(reader)
-    return [*(line for each in answers for line in (f"**{escaped(each)}**", "")), *story_and_tables(story, sweep)]
+def recording_markdown(reader: RecordingReader, *, name: str) -> list[str]:
+    """Return the lines of a recording, whose commands call it `name`."""
+    if reader.header.config.watch is not None:
+        return watch_report_lines(reader)
+    answers, remarks = search_texts(reader)
+    page = report_page(reader, name=name, answers=answers, remarks=remarks)
+    return [*answer_markdown(page), *_sweep_tables(page.summary.sweep), *figures_markdown(page)]
 
 
 def story_and_tables(story: StorySummary, sweep: SweepVerdict | None) -> list[str]:
     """Return the story, and of a sweep its tables."""
-    tables = [] if sweep is None else [*goodput_markdown(sweep), *reference_markdown(sweep)]
-    return [*story_markdown(story), *tables]
+    return [*story_markdown(story), *_sweep_tables(sweep)]
+
+
+def _sweep_tables(sweep: SweepVerdict | None) -> list[str]:
+    return [] if sweep is None else [*goodput_markdown(sweep), *reference_markdown(sweep)]

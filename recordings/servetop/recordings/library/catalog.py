@@ -39,7 +39,8 @@ def resolve(name: str, *, folder: Path | None = None) -> Path:
     """Return the path of a recording: `latest`, a sample (`sample`, `sample:h200`), a path, or a name in the folder.
 
     The first two are reserved: a file or recording of that name needs `./` or its suffix,
-    which other names may omit; of a name in the folder the label, or its beginning, is enough if only one has it.
+    which other names may omit; of a name in the folder its label, its beginning or that of its label is enough if only
+    one has it.
     RecordingError, with the closest name, if there is no such recording.
     """
     folder = recordings_folder() if folder is None else folder
@@ -52,11 +53,12 @@ def resolve(name: str, *, folder: Path | None = None) -> Path:
             return path
     known = [path.stem for path in folder.glob(f"*{SUFFIX}")]
     labelled = [stem for stem in known if f"-{name}-" in f"-{stem}-"]
-    meant = labelled or [stem for stem in known if name and stem.startswith(name)]
+    begun = labelled or [stem for stem in known if name and stem.startswith(name)]
+    meant = begun or [stem for stem in known if name and f"-{name}" in stem]  # the beginning of a label
     if len(meant) == 1:
         return folder / f"{meant[0]}{SUFFIX}"
     if meant:
-        verb = "are called" if labelled else "begin with"
+        verb = "are called" if labelled else "begin with" if begun else "have a part that begins with"
         raise RecordingError(f"{len(meant)} recordings {verb} {name}: use the whole name, as in {max(meant)}")
     close = difflib.get_close_matches(name.removesuffix(SUFFIX), known, n=1, cutoff=0.4)
     hint = f"did you mean {close[0]}?" if close else "servetop ls lists the recordings"

@@ -11,7 +11,7 @@ from servetop.core.interfaces.run_source import NOT_IMPORTED
 from servetop.core.text import formats
 from servetop.core.units import MS_PER_S
 from servetop.reports.page.floor_table import floor_table
-from servetop.reports.page.html_text import Markup, data_table, element, items, joined
+from servetop.reports.page.html_text import Markup, command_line, data_table, element, items, joined
 from servetop.reports.page.report_page import ReportPage
 from servetop.reports.summary.summary_lines import steady_lines, trust_lines
 
@@ -159,23 +159,28 @@ def _rate(value: float) -> str:
     return f"{formats.rate_number(value)} req/s"
 
 
-def _trust(summary: RunSummary) -> Markup:
+def trust_texts(summary: RunSummary) -> list[str]:
+    """Return why the verdict of the trust meter is what it is, then what else limits the figures, a text for each."""
     unsteady = [
         each.replace("steady ", "no steady state ", 1).replace(" none", "", 1) for each in steady_lines(summary.stages)
     ]
     lines = [" ".join(each.split()) for each in (*trust_lines(summary), *unsteady)]
+    return [lines[0].removeprefix("trust ").removeprefix(f"{summary.measured.trust.verdict}: "), *lines[1:]]
+
+
+def _trust(summary: RunSummary) -> Markup:
+    first, *others = trust_texts(summary)
     verdict = summary.measured.trust.verdict
-    first = lines[0].removeprefix("trust ").removeprefix(f"{verdict}: ")
     return joined(
         element("p", element("strong", verdict, class_=f"trust {verdict.split()[0]}"), f" · {first}"),
-        items("ul", lines[1:]) if lines[1:] else None,
+        items("ul", others) if others else None,
     )
 
 
 def _try_next(page: ReportPage) -> Markup:
     story = page.summary.story
     advice = [] if story is None else [each.text for each in story.lines if each.advice]
-    commands = list(_commands(page))
+    commands = list(next_commands(page))
     if not advice and not commands:
         return element("p", "No change is advised by this run.")
     return joined(
@@ -184,7 +189,7 @@ def _try_next(page: ReportPage) -> Markup:
     )
 
 
-def _commands(page: ReportPage) -> Iterator[tuple[str, Sequence[str]]]:
+def next_commands(page: ReportPage) -> Iterator[tuple[str, Sequence[str]]]:
     """Yield the purpose of a command, and its arguments; none for a search, whose loads cannot be run again."""
     if page.search is not None:
         return
@@ -202,9 +207,3 @@ def _commands(page: ReportPage) -> Iterator[tuple[str, Sequence[str]]]:
         yield "Confirm the sustainable rate:", (
             "servetop", "rerun", page.name, "--request-rate", rounded, "--duration", "3m",
         )  # fmt: skip
-
-
-def command_line(text: str) -> Markup:
-    """Return a command that a button copies."""
-    button = element("button", "Copy", type="button", class_="copy", hidden="hidden")
-    return element("span", element("code", text), button, class_="command")

@@ -14,12 +14,11 @@ from servetop.reports.comparison.comparison_text import (
     cause_lines,
 )
 from servetop.reports.comparison.run_pairs_advice import time_text
-from servetop.reports.page.answer_section import command_line
 from servetop.reports.page.comparison_page import ComparisonPage
 from servetop.reports.page.difference_table import difference_tables
 from servetop.reports.page.figure_tables import definitions, stages_table
 from servetop.reports.page.html_file import charts_section, details, footer, html_file, limits_section
-from servetop.reports.page.html_text import Markup, data_table, element, items, joined
+from servetop.reports.page.html_text import Markup, command_line, commands_list, data_table, element, items, joined
 from servetop.reports.page.latency_charts import compared_distributions, load_charts
 from servetop.reports.page.paired_charts import paired_charts, paired_columns
 from servetop.reports.page.paired_tables import paired_latencies, paired_manifest, paired_totals
@@ -124,10 +123,7 @@ def _repeat_part(page: ComparisonPage) -> Markup:
         **{f"Repeat {letter}": ("servetop", "rerun", each.name) for letter, each in page.pages.items()},
         **{f"The report of {letter} alone": ("servetop", "report", each.name) for letter, each in page.pages.items()},
     }
-    lines = [
-        element("dt", what) + element("dd", element("code", shlex.join(words))) for what, words in commands.items()
-    ]
-    return element("dl", *(Markup(each) for each in lines))
+    return commands_list({what: shlex.join(words) for what, words in commands.items()})
 
 
 def _limits_note(page: ComparisonPage) -> str:

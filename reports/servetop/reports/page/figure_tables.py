@@ -8,12 +8,15 @@ from collections.abc import Iterator
 from servetop.analysis.summary.cost_summary import CostSummary
 from servetop.analysis.summary.summary_types import RunSummary, StageSummary
 from servetop.core.text import formats
-from servetop.reports.page.html_text import Markup, data_table, element, joined
+from servetop.reports.page.html_text import Markup, commands_list, data_table, element, joined
 from servetop.reports.page.report_page import ReportPage
 
 LATENCIES = {"ttft": "TTFT", "ttft_from_due": "TTFT from due", "tpot": "TPOT", "itl": "ITL", "e2el": "E2EL"}
 STATISTICS = ("mean", "p50", "p90", "p95", "p99")
 LATENCY_CAPTION = "Latency of the successful requests"
+STAGE_COLUMNS = (
+    "Stage", "Start", "ok", "failed", "req/s", "tok/s", "TTFT p50", "TTFT p99", "TPOT p99", "Preempt.", "Steady s",
+)  # fmt: skip
 _DEFINITIONS = {
     "TTFT": "time to first token: from sending the request to its first chunk with content; from due: from the time at "
     "which the schedule wanted it sent, as a user feels it",
@@ -51,7 +54,8 @@ def totals_table(summary: RunSummary) -> Markup:
 
 def total_rows(summary: RunSummary) -> list[tuple[str, str]]:
     """Return the names and texts of the totals that are known."""
-    return [(name, text) for name, text in _totals(summary) if text not in ("", formats.UNKNOWN)]
+    unknown = ("", formats.UNKNOWN, f"{formats.UNKNOWN} / {formats.UNKNOWN}")
+    return [(name, text) for name, text in _totals(summary) if text not in unknown]
 
 
 def _totals(summary: RunSummary) -> Iterator[tuple[str, str]]:
@@ -93,16 +97,16 @@ def stages_table(summary: RunSummary, letter: str = "") -> Markup | None:
     """
     if len(summary.stages) < 2:
         return None
-    columns = (
-        "Stage", "Start", "ok", "failed", "req/s", "tok/s", "TTFT p50", "TTFT p99", "TPOT p99", "Preempt.",
-        "Steady s", "Within",
-    )  # fmt: skip
-    rows = [_stage_row(each, letter) for each in summary.stages]
+    rows = [
+        (*stage_row(each), element("span", "–", data_within_run=letter, data_within_stage=each.stage))
+        for each in summary.stages
+    ]
     caption = " ".join(filter(None, ("Stages", letter and f"of {letter}", "(latencies in ms)")))
-    return data_table(columns, rows, caption=caption)
+    return data_table((*STAGE_COLUMNS, "Within"), rows, caption=caption)
 
 
-def _stage_row(stage: StageSummary, letter: str) -> tuple[object, ...]:
+def stage_row(stage: StageSummary) -> tuple[str, ...]:
+    """Return the texts of STAGE_COLUMNS of one stage."""
     requests = stage.measured.requests
     repeat = f" #{stage.repeat + 1}" if stage.repeat else ""
     batch = "" if stage.max_num_seqs is None else f" · batch {stage.max_num_seqs}"
@@ -117,7 +121,6 @@ def _stage_row(stage: StageSummary, letter: str) -> tuple[object, ...]:
         *(formats.in_full(requests.latency(*each)) for each in (("ttft", "p50"), ("ttft", "p99"), ("tpot", "p99"))),
         formats.count(stage.preemptions),
         "–" if stage.steady.seconds is None else f"{stage.steady.seconds:.1f}",
-        element("span", "–", data_within_run=letter, data_within_stage=stage.stage),
     )
 
 
@@ -149,21 +152,22 @@ def manifest_part(page: ReportPage) -> Markup:
 
 
 def repeat_part(page: ReportPage) -> Markup:
-    """Return the commands that show, check and repeat the run; a search is repeated by its own command only.
+    """Return the commands of `repeat_commands`."""
+    return commands_list(repeat_commands(page))
 
-    A run of another tool is repeated by that.
+
+def repeat_commands(page: ReportPage) -> dict[str, str]:
+    """Return the commands that show, check and repeat the run, by their purpose.
+
+    A search is repeated by its own command only, and a run of another tool by that.
     """
     elsewhere = page.search is not None or page.summary.imported is not None
-    again = {} if elsewhere else {"Repeat the run": ("servetop", "rerun", page.name)}
-    commands = {
-        **again,
-        "Open it on the dashboard": ("servetop", "replay", page.name),
-        "Print its figures": ("servetop", "summary", page.name),
-    }
+    again = {} if elsewhere else {"Repeat the run": shlex.join(("servetop", "rerun", page.name))}
     recorded = page.record.header.manifest.get("command_line")
-    lines = [
-        element("dt", what) + element("dd", element("code", shlex.join(words))) for what, words in commands.items()
-    ]
-    if isinstance(recorded, list):
-        lines.append(element("dt", "Recorded as") + element("dd", element("code", shlex.join(map(str, recorded)))))
-    return element("dl", *(Markup(each) for each in lines))
+    before = {"Recorded as": shlex.join(map(str, recorded))} if isinstance(recorded, list) else {}
+    return {
+        **again,
+        "Open it on the dashboard": shlex.join(("servetop", "replay", page.name)),
+        "Print its figures": shlex.join(("servetop", "summary", page.name)),
+        **before,
+    }

@@ -45,6 +45,19 @@ def items(kind: str, children: Sequence[object], **attributes: object) -> Markup
     return element(kind, *(element("li", each) for each in children), **attributes)
 
 
+def command_line(text: str) -> Markup:
+    """Return a command that a button copies."""
+    button = element("button", "Copy", type="button", class_="copy", hidden="hidden")
+    return element("span", element("code", text), button, class_="command")
+
+
+def commands_list(commands: Mapping[str, str]) -> Markup:
+    """Return commands, each below its purpose."""
+    return element(
+        "dl", *(joined(element("dt", what), element("dd", command_line(text))) for what, text in commands.items())
+    )
+
+
 def data_table(columns: Sequence[object], rows: Sequence[Sequence[object]], *, caption: str) -> Markup:
     """Return a table whose first column has headers of rows; it scrolls on a narrow screen."""
     head = element("tr", *(element("th", each, scope="col") for each in columns))

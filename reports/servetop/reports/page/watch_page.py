@@ -16,7 +16,7 @@ from servetop.core.text import formats
 from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.page.chart_specs import ChartSpec, time_charts
 from servetop.reports.page.html_file import charts_section, details, footer, html_file
-from servetop.reports.page.html_text import Markup, data_table, element, items
+from servetop.reports.page.html_text import Markup, commands_list, data_table, element, items
 from servetop.reports.page.time_columns import TimeColumns
 from servetop.reports.page.watched_columns import (
     MOST_SERVERS,
@@ -198,17 +198,14 @@ def _notes_table(page: WatchPage) -> Markup | None:
 
 
 def _commands(page: WatchPage) -> Markup:
-    commands = {
-        "Open it on the dashboard": ("servetop", "replay", page.name),
-        "Print its figures": ("servetop", "summary", page.name),
-    }
-    lines = [
-        element("dt", what) + element("dd", element("code", shlex.join(words))) for what, words in commands.items()
-    ]
     recorded = page.record.header.manifest.get("command_line")
-    if isinstance(recorded, list):
-        lines.append(element("dt", "Recorded as") + element("dd", element("code", shlex.join(map(str, recorded)))))
-    return element("dl", *(Markup(each) for each in lines))
+    return commands_list(
+        {
+            "Open it on the dashboard": shlex.join(("servetop", "replay", page.name)),
+            "Print its figures": shlex.join(("servetop", "summary", page.name)),
+            **({"Recorded as": shlex.join(map(str, recorded))} if isinstance(recorded, list) else {}),
+        }
+    )
 
 
 def _data(page: WatchPage) -> dict[str, object]:

@@ -98,6 +98,10 @@ function heatAxes(ctx, layout, heights) {
   ctx.stroke();
 }
 
+function requestsText(count) {
+  return `${count} ${count === 1 ? "request" : "requests"}`;
+}
+
 /** Write what is under the mouse. */
 function readHeatMap(event) {
   const { times, heights, counts } = heatData(HEAT.metric);
@@ -106,7 +110,7 @@ function readHeatMap(event) {
   const time = layout.start + ((event.clientX - box.left - LEFT) / (layout.width - LEFT)) * (layout.end - layout.start);
   const column = times.findIndex((each, i) => i + 1 < times.length && time >= each && time < times[i + 1]);
   const row = heights.findIndex((each, i) => i + 1 < heights.length && event.clientY - box.top <= layout.y(each) && event.clientY - box.top > layout.y(heights[i + 1]));
-  HEAT.read.textContent = column < 0 || row < 0 ? "" : `${clock(times[column])}: ${counts[row * (times.length - 1) + column]} requests with ${written(heights[row], "seconds")} to ${written(heights[row + 1], "seconds")}`;
+  HEAT.read.textContent = column < 0 || row < 0 ? "" : `${clock(times[column])}: ${requestsText(counts[row * (times.length - 1) + column])} with ${written(heights[row], "seconds")} to ${written(heights[row + 1], "seconds")}`;
 }
 
 /** Follow the cursor of a chart over time. */
