@@ -51,3 +51,19 @@ def test_a_notebook_shows_the_verdict_and_runs_no_text_of_a_recording(tmp_path: 
     assert "verdict" in shown
     assert "<b>" not in shown
     assert "&lt;b&gt;run" in shown
+
+
+def test_an_export_is_that_of_the_command(tmp_path: Path) -> None:
+    with api.open_recording("sample") as recording:
+        (written,) = recording.export("csv", tmp_path / "requests.csv")
+        assert written == tmp_path / "requests.csv"
+        assert written.read_text(encoding="utf-8").count("\n") == recording.reader.request_count() + 1
+        folder = tmp_path / "several"
+        paths = recording.export("vllm", folder)
+        assert len(paths) > 1
+        assert {each.parent for each in paths} == {folder}
+        assert recording.export("jsonl", folder, table="stages") == [folder / f"{recording.reader.name}-stages.jsonl"]
+        with pytest.raises(UsageError, match="is a recording by its suffix"):
+            recording.export("csv", recording.path)
+        with pytest.raises(UsageError, match="no format is called no-such: use csv, jsonl"):
+            recording.export("no-such", tmp_path / "x")

@@ -140,7 +140,7 @@ def export(line: CommandLine[ExportOptions]) -> int:
 
 
 def import_(line: CommandLine[ImportOptions]) -> int:
-    """Write results of vLLM, AIPerf, guidellm and other load generators as recordings, to replay, report and compare."""
+    """Write results of vLLM, AIPerf, guidellm and other clients as recordings: replay, summarise, report, compare."""
     from servetop.cli.report.import_file import run_import
 
     return run_import(line.options)

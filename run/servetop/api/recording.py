@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -45,6 +46,21 @@ class Recording(RecordingView):
         from servetop.run.search.result_page import recording_html
 
         return recording_html(str(self.path), prices=prices)
+
+    def export(self, form: str, target: str | Path, *, table: str = "requests", stage: int | None = None) -> list[Path]:
+        """Write what `servetop export --format` writes to a file, or of several files to a folder; return their paths.
+
+        UsageError for an unknown format, and for a recording that has nothing of it.
+        """
+        from servetop.reports.export.export_formats import ExportedPart, write_files
+        from servetop.reports.export.whole_file import refuse_target
+        from servetop.reports.plug_ins.exporters import export_format
+
+        path = Path(target).expanduser()
+        if not path.is_dir():
+            refuse_target(path, instead="the name of another file", sources=[self.path])
+        files = export_format(form).files(self.reader, ExportedPart(table=table, stage=stage))
+        return list(write_files(files, path))
 
     def __repr__(self) -> str:
         return f"<recording {self.reader.name}: {self.reader.request_count():,} requests>"

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
-from pathlib import Path
 
 from servetop.cli.options.tool_options import ExportOptions
-from servetop.cli.report.whole_file import refuse_target, write_whole
-from servetop.core.errors import ExitCode, ServetopError, UsageError, system_reason
+from servetop.core.errors import ExitCode, UsageError
 from servetop.core.text.counted import counted
 from servetop.recordings.library.catalog import resolve
 from servetop.recordings.read.reader import RecordingReader
-from servetop.reports.export.export_formats import ExportedFile, ExportedPart, ExportFormat
+from servetop.reports.export.export_formats import ExportedPart, ExportFormat, write_files
+from servetop.reports.export.whole_file import refuse_target
 from servetop.reports.plug_ins.exporters import export_format
 from servetop.run import console
 
@@ -33,7 +31,8 @@ def run_export(options: ExportOptions) -> int:
         part = ExportedPart(table=options.table or ExportedPart().table, stage=options.stage)
         files = form.files(reader, part)
         if target is not None:
-            _write(files, target)
+            for path in write_files(files, target):
+                console.out(str(path))
         elif len(files) > 1:
             raise UsageError(
                 f"{reader.name} is {counted(len(files), 'file')} in format {options.format}: add -o FOLDER for all, or "
@@ -56,18 +55,3 @@ def _refuse_idle(options: ExportOptions, form: ExportFormat) -> None:
         raise UsageError(f"--stage has no effect with --format {options.format}: its rows have the stage as a column")
     if options.stage is not None and not form.by_stage:
         raise UsageError(f"--stage has no effect with --format {options.format}: it has the whole run")
-
-
-def _write(files: Sequence[ExportedFile], target: Path) -> None:
-    """Write one file to its name, or into an existing folder; several into a folder, which is made if necessary."""
-    if len(files) > 1:
-        try:
-            target.mkdir(exist_ok=True)
-        except OSError as error:
-            raise ServetopError(f"cannot write to {target} ({system_reason(error)}): give a folder with -o") from error
-    for each in files:
-        path = target / each.name if target.is_dir() else target
-        if "/" in each.name:
-            path.parent.mkdir(exist_ok=True)
-        write_whole(path, each.parts())
-        console.out(str(path))

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from servetop.cli.options.tool_options import ReportOptions
 from servetop.cli.report.report_markdown import recording_markdown
-from servetop.cli.report.whole_file import refuse_target, write_whole
 from servetop.core.errors import ExitCode, UsageError
 from servetop.recordings.library.catalog import resolve
 from servetop.recordings.read.reader import RecordingReader
@@ -16,6 +15,7 @@ from servetop.reports.comparison.compare_recordings import compare_recordings
 from servetop.reports.comparison.compare_watches import compare_watches, watches_compared
 from servetop.reports.comparison.comparison_markdown import markdown_lines
 from servetop.reports.comparison.watch_comparison_text import watch_markdown
+from servetop.reports.export.whole_file import refuse_target, write_whole
 from servetop.reports.page.comparison_html import comparison_html
 from servetop.reports.page.comparison_page import comparison_page
 from servetop.reports.page.png_picture import png_of, require_png

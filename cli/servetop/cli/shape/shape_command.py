@@ -10,9 +10,9 @@ from pathlib import Path
 
 from servetop.analysis.summary.summary_json import plain_object
 from servetop.cli.options.shape_options import ShapeOptions
-from servetop.cli.report.whole_file import refuse_target, write_whole
 from servetop.cli.shape.shape_text import report_lines
 from servetop.core.errors import ExitCode, UsageError, system_reason
+from servetop.reports.export.whole_file import refuse_target, write_whole
 from servetop.reports.schema.shape_schema import VERSION
 from servetop.run import console
 from servetop.workload.shape.field_map import parse_fields

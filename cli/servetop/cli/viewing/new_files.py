@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from servetop.cli.report.whole_file import write_whole
+from servetop.reports.export.whole_file import write_whole
 
 
 def save_picture(name: str, svg: str) -> Sequence[Path]:

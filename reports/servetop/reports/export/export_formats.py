@@ -6,9 +6,10 @@ import functools
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from servetop.core.errors import UsageError
+from servetop.core.errors import ServetopError, UsageError, system_reason
 from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.export.aiperf_records import NOT_CARRIED as NOT_IN_AIPERF
 from servetop.reports.export.aiperf_records import RECORDS_FILE, SUMMARY_FILE, aiperf_records, aiperf_summary
@@ -26,6 +27,7 @@ from servetop.reports.export.trace_events import NOT_CARRIED as NOT_IN_TRACE
 from servetop.reports.export.trace_events import trace_text
 from servetop.reports.export.vllm_result import NOT_CARRIED as NOT_IN_VLLM_RESULT
 from servetop.reports.export.vllm_result import vllm_result
+from servetop.reports.export.whole_file import write_whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +123,24 @@ def _perfetto(reader: RecordingReader, _: ExportedPart) -> Sequence[ExportedFile
 
 def _openmetrics(reader: RecordingReader, _: ExportedPart) -> Sequence[ExportedFile]:
     return [ExportedFile(name=f"{reader.name}.openmetrics", parts=lambda: openmetrics_text(reader))]
+
+
+def write_files(files: Sequence[ExportedFile], target: Path) -> Iterator[Path]:
+    """Write one file to its name, or into an existing folder; several into a folder, which is made if necessary.
+
+    Yield the path of each file that is written as a whole; ServetopError if one cannot be written.
+    """
+    if len(files) > 1:
+        try:
+            target.mkdir(exist_ok=True)
+        except OSError as error:
+            raise ServetopError(f"cannot write to {target} ({system_reason(error)}): give a folder with -o") from error
+    for each in files:
+        path = target / each.name if target.is_dir() else target
+        if "/" in each.name:
+            path.parent.mkdir(exist_ok=True)
+        write_whole(path, each.parts())
+        yield path
 
 
 FORMATS: Mapping[str, ExportFormat] = {

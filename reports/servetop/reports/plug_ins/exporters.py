@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from servetop.core.errors import UsageError
 from servetop.core.system.plug_ins import PlugIn, plug_ins
 from servetop.core.text.encodable import encodable
 from servetop.recordings.read.reader import RecordingReader
@@ -31,10 +32,13 @@ class Exporter:
 
 
 def export_format(name: str) -> ExportFormat:
-    """Return the format of that name, a known one; PlugInError for a plug-in that cannot be loaded."""
+    """Return the format of that name; UsageError if there is none, PlugInError for a plug-in that cannot be loaded."""
     if name in FORMATS:
         return FORMATS[name]
-    plug_in = plug_ins(GROUP, "exporter")[name]
+    added = plug_ins(GROUP, "exporter")
+    if name not in added:
+        raise UsageError(f"no format is called {name}: use {', '.join((*FORMATS, *added))}")
+    plug_in = added[name]
     exporter = plug_in.load(Exporter)
     if not isinstance(exporter.suffix, str) or _SUFFIX.fullmatch(exporter.suffix) is None:
         raise plug_in.refused(f"suffix is {exporter.suffix!r}: use letters, digits, '.', '-' and '_'")

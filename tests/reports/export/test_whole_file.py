@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from servetop.cli.report.whole_file import refuse_target, write_whole
 from servetop.core.errors import RecordingError, ServetopError, UsageError
+from servetop.reports.export.whole_file import refuse_target, write_whole
 
 
 def test_a_file_that_cannot_be_replaced_leaves_nothing_behind(tmp_path: Path) -> None:
