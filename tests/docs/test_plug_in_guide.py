@@ -21,12 +21,30 @@ from tests.plug_in_package import install
 GUIDE = TOP / "docs" / "how-to" / "write-a-plug-in.md"
 
 
+def installed(folder: str, site: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Install the package whose files the guide puts into a folder; return the text of its module."""
+    every = blocks(GUIDE, "toml") | blocks(GUIDE)
+    files = {Path(name).name: text for name, text in every.items() if Path(name).parent == Path(folder)}
+    module = f"servetop_{folder or 'acme'}"
+    assert sorted(files) == ["pyproject.toml", f"{module}.py"]
+    project = tomllib.loads(files["pyproject.toml"])["project"]
+    install(site, monkeypatch, project["entry-points"], {module: files[f"{module}.py"]})
+    return "".join(files.values())
+
+
 @pytest.fixture(autouse=True)
 def acme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    files = blocks(GUIDE, "toml") | blocks(GUIDE)
-    assert sorted(files) == ["pyproject.toml", "servetop_acme.py"]
-    project = tomllib.loads(files["pyproject.toml"])["project"]
-    install(tmp_path / "site", monkeypatch, project["entry-points"], {"servetop_acme": files["servetop_acme.py"]})
+    installed("", tmp_path / "site", monkeypatch)
+
+
+def test_the_smallest_is_ten_lines_and_writes_one_for_each_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert len([line for line in installed("ttft", tmp_path / "other", monkeypatch).splitlines() if line]) == 10
+    target = tmp_path / "ttft.txt"
+    assert main(["export", "sample", "--format", "ttft", "-o", str(target)]) == 0
+    with api.open_recording("sample") as sample:
+        assert target.read_text(encoding="utf-8").count("\n") == len(sample.requests())
 
 
 def test_its_export_is_read_by_its_import(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
