@@ -54,6 +54,8 @@ def test_no_text_whatever_makes_it_fail(page: str) -> None:
     [
         ("vllm:a 3", 3.0),
         ('vllm:a{model="}\\" 9 {"} 4e2 1795252818000', 400.0),
+        ('vllm:a{model="a"} 5 }', 5.0),
+        ('vllm:a{model="}"} 6', 6.0),
         ("vllm:a\t5", 5.0),
         (" \tvllm:a {} 5", 5.0),
         ("vllm:a 1_000", None),

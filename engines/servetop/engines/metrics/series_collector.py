@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -81,6 +82,7 @@ def _key(name: str, kept: Sequence[str], labels: Mapping[str, str]) -> str:
     return f"{name}{{{','.join(pairs)}}}" if pairs else name
 
 
+@functools.lru_cache(4096)
 def _plain(value: str) -> str:
     return "".join(char if char.isprintable() else "_" for char in value.translate(_UNSAFE)[:_LONGEST_LABEL])
 
