@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import json
 import lzma
@@ -219,14 +218,6 @@ def test_no_width_and_no_scheme_makes_the_page_scroll_sideways(
     browser.save_screenshot(str(tmp_path / "page.png"))
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
-
-
-def test_the_page_prints(browser: Any, sample: tuple[str, RunSummary], tmp_path: Path) -> None:
-    browser.get(sample[0])
-    pdf = base64.b64decode(browser.print_page())
-    (tmp_path / "page.pdf").write_bytes(pdf)
-    assert pdf.startswith(b"%PDF")
-    assert len(pdf) > 50_000
 
 
 def test_the_page_of_two_recordings_counts_both_at_other_limits(browser: Any, tmp_path: Path) -> None:

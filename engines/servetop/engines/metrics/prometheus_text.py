@@ -15,7 +15,7 @@ from dataclasses import dataclass
 MAX_LINE_CHARS = 4096
 """Maximum characters of a line; longer ones are skipped (vLLM's longest has 1,047)."""
 _MOST_KEPT, _LONGEST_KEPT = 32_768, 512
-"""Labels of so many rows are kept, of at most so many characters: 50 pages of vLLM have 32,800 rows."""
+"""Most rows, and characters of one, whose parsed labels are kept: 50 pages of vLLM have 32,800 rows."""
 _BLANKS = " \t"
 _ESCAPED = {"n": "\n"}
 

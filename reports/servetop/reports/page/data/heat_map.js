@@ -1,6 +1,6 @@
 // A heat map of a latency over time, on a canvas; its cursor and zoom are those of the charts over time.
 "use strict";
-const HEAT = { metric: null, view: null, canvas: null, read: null, at: null };
+const HEAT = { metric: null, view: null, canvas: null, read: null, at: null, cell: null };
 const LEFT = 58;
 const BOTTOM = 28;
 
@@ -21,12 +21,17 @@ function addHeatMap(place) {
     const button = make("button", { type: "button", "aria-pressed": String(metric === HEAT.metric) }, metric.toUpperCase());
     button.addEventListener("click", () => {
       HEAT.metric = metric;
+      HEAT.cell = null;
+      HEAT.read.textContent = "";
       buttons.forEach((each) => each.setAttribute("aria-pressed", String(each === button)));
       drawHeatMap();
     });
     return button;
   });
-  place.append(make("figure", {}, make("h3", {}, "Requests by latency and time sent"), make("div", { class: "choice" }, ...buttons), HEAT.canvas, HEAT.read));
+  const title = "Requests by latency and time sent";
+  const figure = make("figure", { tabindex: "0", role: "group", "aria-label": `${title}, chart` }, make("h3", {}, title), make("div", { class: "choice" }, ...buttons), HEAT.canvas, HEAT.read);
+  place.append(figure);
+  figure.addEventListener("keydown", heatKey);
   HEAT.canvas.addEventListener("mousemove", (event) => readHeatMap(event));
   HEAT.canvas.addEventListener("mouseleave", () => { HEAT.read.textContent = ""; });
   drawHeatMap();
@@ -77,6 +82,12 @@ function drawHeatMap() {
   }
   ctx.restore();
   heatAxes(ctx, layout, heights);
+  if (HEAT.cell) {
+    const [column, row] = HEAT.cell;
+    ctx.setLineDash([]);
+    ctx.lineWidth = 2;
+    ctx.strokeRect(layout.x(times[column]), layout.y(heights[row + 1]), layout.x(times[column + 1]) - layout.x(times[column]), layout.y(heights[row]) - layout.y(heights[row + 1]));
+  }
 }
 
 function heatAxes(ctx, layout, heights) {
@@ -110,7 +121,27 @@ function readHeatMap(event) {
   const time = layout.start + ((event.clientX - box.left - LEFT) / (layout.width - LEFT)) * (layout.end - layout.start);
   const column = times.findIndex((each, i) => i + 1 < times.length && time >= each && time < times[i + 1]);
   const row = heights.findIndex((each, i) => i + 1 < heights.length && event.clientY - box.top <= layout.y(each) && event.clientY - box.top > layout.y(heights[i + 1]));
-  HEAT.read.textContent = column < 0 || row < 0 ? "" : `${clock(times[column])}: ${requestsText(counts[row * (times.length - 1) + column])} with ${written(heights[row], "seconds")} to ${written(heights[row + 1], "seconds")}`;
+  HEAT.read.textContent = column < 0 || row < 0 ? "" : cellText(column, row);
+}
+
+function cellText(column, row) {
+  const { times, heights, counts } = heatData(HEAT.metric);
+  return `${clock(times[column])}: ${requestsText(counts[row * (times.length - 1) + column])} with ${written(heights[row], "seconds")} to ${written(heights[row + 1], "seconds")}`;
+}
+
+/** Move the marked cell of the focused heat map with the arrow keys, from the fullest one on; Escape removes the mark. */
+function heatKey(event) {
+  const [right, up] = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key] || [0, 0];
+  if (event.target.tagName === "BUTTON" || !(right || up || event.key === "Escape")) return;
+  event.preventDefault();
+  const { times, heights, counts } = heatData(HEAT.metric);
+  const columns = times.length - 1;
+  const fullest = counts.reduce((best, count, i) => (count > counts[best] ? i : best), 0);
+  const [column, row] = HEAT.cell ? [HEAT.cell[0] + right, HEAT.cell[1] + up] : [fullest % columns, Math.floor(fullest / columns)];
+  const within = (at, most) => Math.min(most - 1, Math.max(0, at));
+  HEAT.cell = event.key === "Escape" ? null : [within(column, columns), within(row, heights.length - 1)];
+  HEAT.read.textContent = HEAT.cell ? cellText(...HEAT.cell) : "";
+  drawHeatMap();
 }
 
 /** Follow the cursor of a chart over time. */

@@ -33,5 +33,8 @@ addSearch(document.getElementById("search"));
 addCharts();
 addCopyButtons();
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+for (const [name, printing] of [["beforeprint", true], ["afterprint", false]]) {
+  window.addEventListener(name, () => { document.documentElement.classList.toggle("printing", printing); redraw(); });
+}
 let resizing = 0;
 window.addEventListener("resize", () => { cancelAnimationFrame(resizing); resizing = requestAnimationFrame(redraw); });
