@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from servetop.analysis.summary.summary_types import RunSummary
+from servetop.analysis.sweep.reference_figures import PublishedSource
+from servetop.analysis.sweep.sweep_cell import CellReference
 from servetop.core.text import formats
 from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.page.sweep_matrix import recounted_table, sweep_part
@@ -58,3 +60,18 @@ def test_the_script_gets_the_stages_and_seconds_of_each_cell(summary: RunSummary
 def test_other_runs_have_no_such_section(summary: RunSummary) -> None:
     assert sweep_part(None) is None
     assert recounted_table(replace(summary, sweep=None)) is None
+
+
+def test_published_and_simulated_figures_stand_beside_the_measured_ones(summary: RunSummary) -> None:
+    assert summary.sweep is not None
+    first, *others = summary.sweep.cells
+    beside = CellReference(output_throughput=512.0, ratio=0.98, preemptions=None)
+    source = PublishedSource(source="A study, <b>Table 1</b>", set_up="", mean_ratio=0.98)
+    cells = (replace(first, published=beside, simulated=beside), *others)
+    text = sweep_part(replace(summary.sweep, cells=cells, published=source))
+    assert text is not None
+    (table,) = re.findall(r"<table><caption>Published, measured and simulated output tok/s</caption>.*?</table>", text)
+    measured = formats.in_full(first.output_throughput)
+    row = "".join(f"<td>{each}</td>" for each in ("512", measured, "512", "0.98", "0.98"))
+    assert f"{first.name}</th>{row}" in table
+    assert "published: A study, &lt;b&gt;Table 1&lt;/b&gt;" in text

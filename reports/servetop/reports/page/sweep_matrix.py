@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 from servetop.analysis.summary.summary_types import RunSummary
@@ -13,6 +13,7 @@ from servetop.analysis.sweep.sweep_text import objectives_text
 from servetop.analysis.sweep.sweep_verdict import SweepVerdict
 from servetop.core.text import formats
 from servetop.reports.page.html_text import Markup, data_table, element
+from servetop.reports.summary.reference_texts import ReferenceTable, reference_texts
 
 _BEST, _MISSED, _UNSTEADY = "★", "✗", "~"
 _Figure = Callable[[SweepCell], str]
@@ -32,7 +33,15 @@ def sweep_part(sweep: SweepVerdict | None) -> Markup | None:
         element("h2", "Sweep"),
         element("p", legend, class_="note"),
         element("div", *tables, class_="tables"),
+        *(part for each in reference_texts(sweep) for part in _reference(each)),
     )
+
+
+def _reference(found: ReferenceTable) -> Iterator[Markup]:
+    """Yield the table of what a study published, was measured and is simulated, and its notes."""
+    yield data_table([each.replace("\n", " ") for each in found.columns], found.rows, caption=found.title)
+    for note in found.notes:
+        yield element("p", note, class_="note")
 
 
 def recounted_table(summary: RunSummary) -> Markup | None:
