@@ -20,9 +20,10 @@ from servetop.core.interfaces.replica_change import ReplicaChange, ReplicaState
 from servetop.recordings.format import schema
 from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.summary.watch_summary import watch_summary
+from servetop.run.outcome import RunPhase
 from servetop.run.watch.watch_loop import WatchLoop
 from tests.run.watch.test_watch_loop import MAY_ASK, until, watch
-from tests.watched_server import watched_server
+from tests.watched_server import MODELS, PAGE, WatchedServer, watched_server
 
 
 def fleet_of(*urls: str, file: Path | None = None) -> RunConfig:
@@ -182,3 +183,27 @@ def test_no_server_that_responds_is_an_error(tmp_path: Path, count: int) -> None
     end = watch(fleet_of(*urls), tmp_path / "watch.servetop")
     assert (end.exit_code, "nothing answers at http://127.0.0.1:9" in end.reason) == (3, True)
     assert ("none of 2 servers" in end.reason) == (count == 2)
+
+
+def has_blocks(server: WatchedServer, count: int) -> None:
+    """Let a server export its number of KV blocks."""
+    info = f'vllm:cache_config_info{{block_size="16",num_gpu_blocks="{count}"}} 1\n'
+    server.pages = {"/v1/models": MODELS, "/health": "", "/metrics": PAGE.format(**server.counts) + info}
+
+
+@pytest.mark.parametrize("later", [0.03, 0.06, 0.1, 0.15])
+def test_the_kv_blocks_are_those_of_all_servers_if_one_attaches_a_moment_later(later: float, tmp_path: Path) -> None:
+    path = tmp_path / "watch.servetop"
+
+    async def look(loop: WatchLoop, reader: RecordingReader) -> None:
+        await until(lambda: output_of(reader, 0) == output_of(reader, 1) == 500 and loop.phase is RunPhase.RUNNING)
+
+    with watched_server() as one, watched_server() as other:
+        has_blocks(one, 301)
+        has_blocks(other, 2884)
+        other.page_takes = later
+        watch(fleet_of(one.url, other.url), path, look)
+    with closing(RecordingReader.open(path)) as reader:
+        facts = reader.header.engine
+    assert facts is not None
+    assert facts.kv_blocks_total == 300 + 2883, "without vLLM's null blocks"

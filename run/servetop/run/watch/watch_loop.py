@@ -77,7 +77,7 @@ class WatchLoop:
         recorder.downsample(keep=self._settings.keep)
         self._clock = MonotonicClock(start.anchor.origin_ns)
         self._engine: WatchedEngine = (
-            WatchedFleet(config, self._clock, on_facts=lambda facts: self.ticks.set_engine(facts))
+            WatchedFleet(config, self._clock, on_facts=self._take_facts)
             if self._settings.several
             else EngineSession(
                 config.engine,
@@ -96,6 +96,8 @@ class WatchLoop:
         self.engine_name = ""
         """Name of the engine; empty until it is recognised."""
         self._facts: EngineFacts | None = None
+        self._of_all: EngineFacts | None = None
+        """What is known of several servers together; None of a single one, and until a second one responds."""
         self._attaching: asyncio.Future[EngineFacts] | None = None
         self._attached_at: float | None = None
         self._silent_since: float | None = None
@@ -197,9 +199,15 @@ class WatchLoop:
             self._retry_at = self._clock.now() + RETRY_SECONDS
             return
         self._note_return(facts)
+        facts = self._of_all or facts  # a second server may have responded since the first one did
         self.ticks.set_engine(facts)
         self._facts, self.engine_name = facts, facts.name
         self._attached_at = self._clock.now() if self._attached_at is None else self._attached_at
+
+    def _take_facts(self, facts: EngineFacts) -> None:
+        """Record what is known of several servers together, which changes while they are watched."""
+        self._of_all = facts
+        self.ticks.set_engine(facts)
 
     def _note_return(self, facts: EngineFacts) -> None:
         if self._silent_since is None or self._facts is None:
