@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import click
+import pytest
 
 from servetop.cli.commands import COMMANDS, command_group
 from tests.harness import run_python
@@ -50,3 +51,29 @@ def test_only_the_command_that_runs_is_created() -> None:
     assert group.get_command(context, "ls") is group.get_command(context, "ls") is not None
     assert group.get_command(context, "nothing") is None
     assert list(group.commands) == ["ls"]
+
+
+READ_MEANWHILE = """
+import asyncio, contextlib, importlib.abc, sys, threading
+from pathlib import Path
+from servetop.cli.headless.headless import HeadlessObserver
+from servetop.core.config import EngineConfig, RunConfig
+from servetop.core.config_values.watch_config import WatchConfig
+
+class Threads(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name.startswith("servetop.cli.watch.") and name.endswith("_progress"):
+            threads.add(threading.current_thread() is threading.main_thread())
+
+threads = set()
+sys.meta_path.insert(0, Threads())
+config = RunConfig(engine=EngineConfig(name="auto", model="", url="http://gpu7:8000"), watch=WatchConfig(several=SEVERAL))
+asyncio.run(HeadlessObserver(config, Path("missing.servetop")).follow())
+print(threads)
+"""
+
+
+@pytest.mark.parametrize("several", ["True", "False"])
+def test_a_watched_server_is_read_while_what_prints_its_state_is_imported(several: str) -> None:
+    done = run_python(READ_MEANWHILE.replace("SEVERAL", several))
+    assert done.stdout.strip() == "{False}", "not in the thread of the event loop"

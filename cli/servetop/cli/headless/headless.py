@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import importlib
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -101,9 +102,16 @@ class HeadlessObserver:
             try:
                 while True:
                     await asyncio.sleep(POLL_SECONDS)
+                    await self._load()
                     self._opened().show()
             finally:
                 self._opened().close()
+
+    async def _load(self) -> None:
+        """Import the progress of a watch in a thread: that takes a second or more, in which the server is read."""
+        if self._progress is None and self._config.watch is not None:
+            name = "fleet_progress" if self._config.watch.several else "watch_progress"
+            await asyncio.to_thread(importlib.import_module, f"servetop.cli.watch.{name}")
 
     def alert(self, line: str) -> None:
         """Print a line at once."""
