@@ -90,3 +90,15 @@ def test_the_summary_is_valid_by_its_schema_and_has_no_figure_of_a_client(tmp_pa
 def test_there_is_no_summary_of_requests(tmp_path: Path) -> None:
     with recorded_watch(tmp_path, ticks(waiting=0.0)) as reader, pytest.raises(UsageError, match="is a recorded watch"):
         run_summary(reader)
+
+
+def test_an_overload_that_is_over_lasts_to_its_end_though_the_watch_ends_before_that_is_confirmed(
+    tmp_path: Path,
+) -> None:
+    confirmed = ticks(waiting=30.0)
+    early = [tick for tick in confirmed if tick.end <= 43.5]
+    with recorded_watch(tmp_path, early) as reader:
+        assert watch_summary(reader).headline == "batch-bound for 0:20 of 0:43"
+    lasting = [tick for tick in confirmed if tick.end <= 35.0]
+    with recorded_watch(tmp_path / "lasting", lasting) as reader:
+        assert watch_summary(reader).headline == "batch-bound for 0:15 of 0:35"

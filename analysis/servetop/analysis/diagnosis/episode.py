@@ -44,6 +44,8 @@ class Episode:
     """None while it lasts."""
     closed_at: float | None = None
     """The time at which the end was confirmed."""
+    seen_until: float = float("nan")
+    """The end of the last tick so far in which its condition held, while it lasts; NaN if unknown."""
     worst: float
     """In the unit of its kind: requests waiting or in flight, KV usage 0..1, preemptions/s, fraction failed or late,
     seconds."""

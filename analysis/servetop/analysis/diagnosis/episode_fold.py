@@ -155,6 +155,7 @@ class EpisodeFold:
                 kind=kind,
                 begin=float(signals.ends[begin]) - TICK_SECONDS,
                 detected_at=float(signals.ends[position]),
+                seen_until=float(signals.ends[position]),
                 worst=float(marks.worst[worst]),
                 worst_at=float(signals.ends[worst]),
                 total=float(marks.amount[begin : position + 1].sum()),
@@ -173,7 +174,9 @@ class EpisodeFold:
         total = before.total + float(marks.amount[start:stop].sum())
         if marks.worst[worst] > before.worst:
             before = replace(before, worst=float(marks.worst[worst]), worst_at=float(signals.ends[worst]))
-        self._found[index] = replace(before, total=total)
+        active = np.flatnonzero(marks.active[start:stop])
+        seen = float(signals.ends[start + int(active[-1])]) if active.size else before.seen_until
+        self._found[index] = replace(before, total=total, seen_until=seen)
 
     def _close(self, kind: EpisodeKind, marks: Marks, signals: Signals, position: int) -> None:
         index = self._open.pop(kind)

@@ -53,6 +53,11 @@ class Overload:
         ends = [episode.end for episode in self.episodes]
         return None if None in ends else max(end for end in ends if end is not None)
 
+    @property
+    def seen_until(self) -> float:
+        """The latest time at which one of them was seen: an end that is not confirmed may have been before."""
+        return max(each.seen_until if each.end is None else each.end for each in self.episodes)
+
     def first(self, kind: EpisodeKind) -> Episode | None:
         """Return the first episode of a kind; None if there is none."""
         return next((episode for episode in self.episodes if episode.kind is kind), None)

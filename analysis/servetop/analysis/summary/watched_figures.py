@@ -70,7 +70,7 @@ def _limits(record: RunRecord) -> Iterator[WatchedLimit]:
 
 
 def _seconds(groups: Sequence[Overload], until: float) -> float:
-    return sum(min(until if each.end is None else each.end, until) - each.begin for each in groups)
+    return sum(min(each.seen_until, until) - each.begin for each in groups)
 
 
 def _total(increases: FloatArray) -> float | None:
