@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from servetop.analysis.diagnosis.episode import EpisodeKind
 from servetop.analysis.diagnosis.episode_fold import EpisodeFold
 from servetop.analysis.diagnosis.watched_signals import WATCHED_DETECTORS
+from servetop.analysis.series.page_rates import WatchedHistory
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.events import EngineSample
 from servetop.core.interfaces.run_source import EngineFacts
 from servetop.core.tick import TICK_SECONDS, ClientTick, Tick
+from tests.watched_pages import Gauges, paged_ticks
 
 FACTS = EngineFacts(name="vllm", title="vLLM", max_num_seqs=16)
 SECONDS = 60
@@ -68,3 +72,51 @@ def test_the_queue_begins_and_ends_with_the_waiting_requests() -> None:
     queue = next(each for each in fold.episodes if each.kind is EpisodeKind.QUEUE)
     assert queue.begin == pytest.approx(20, abs=1)
     assert queue.end == pytest.approx(40, abs=1)
+
+
+def queue_between(begin: float, end: float) -> Gauges:
+    """A full batch with a queue between two times."""
+    return lambda at: {
+        "running": 16.0 if begin <= at < end else 4.0, "waiting": 30.0 if begin <= at < end else 0.0, "kv_usage": 0.3,
+    }  # fmt: skip
+
+
+def episodes_on_pages(every: float, begin: float, end: float) -> dict[EpisodeKind, tuple[float, float | None]]:
+    """Begin and end of each episode of a watch of 400 seconds."""
+    fold = EpisodeFold(watched=True)
+    pages = paged_ticks(every=every, seconds=400.0, gauges=queue_between(begin, end))
+    fold.update(WatchedHistory(pages), FACTS)
+    return {each.kind: (each.begin, each.end) for each in fold.episodes}
+
+
+def test_one_page_of_a_rare_source_is_no_queue_that_lasts() -> None:
+    assert episodes_on_pages(60.0, 120.0, 180.0) == {}, "the page of second 121 is the only one"
+    assert set(episodes_on_pages(1.0, 120.0, 180.0)) == {EpisodeKind.QUEUE, EpisodeKind.BATCH}
+
+
+def test_two_pages_of_a_rare_source_are() -> None:
+    found = episodes_on_pages(60.0, 120.0, 240.0)
+    assert set(found) == {EpisodeKind.QUEUE, EpisodeKind.BATCH}
+    assert found[EpisodeKind.QUEUE] == pytest.approx((121, 241), abs=1), "from the first page to that without a queue"
+
+
+def test_a_queue_of_a_rare_source_is_compared_with_the_throughput_of_its_interval() -> None:
+    fold = EpisodeFold(watched=True)
+    busy = [
+        replace(tick, engine=replace(tick.engine, first_tokens_total=40.0 * tick.engine.scrape_end))
+        for tick in paged_ticks(every=60.0, seconds=400.0, gauges=lambda _: {"running": 9.0, "waiting": 12.0})
+        if tick.engine is not None
+    ]
+    fold.update(WatchedHistory(busy), FACTS)
+    assert fold.episodes == (), "12 waiting requests are 0.3 s of 40 requests/s"
+
+
+def test_preemptions_between_two_rare_pages_did_not_come_at_once() -> None:
+    fold = EpisodeFold(watched=True)
+    counted = [
+        replace(tick, engine=replace(tick.engine, preemptions_total=tick.engine.scrape_end // 60 * 3))
+        for tick in paged_ticks(every=60.0, seconds=400.0)
+        if tick.engine is not None
+    ]
+    fold.update(WatchedHistory(counted), FACTS)
+    assert fold.episodes == (), "three in a minute"

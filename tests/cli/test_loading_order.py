@@ -67,7 +67,8 @@ class Threads(importlib.abc.MetaPathFinder):
 
 threads = set()
 sys.meta_path.insert(0, Threads())
-config = RunConfig(engine=EngineConfig(name="auto", model="", url="http://gpu7:8000"), watch=WatchConfig(several=SEVERAL))
+engine = EngineConfig(name="auto", model="", url="http://gpu7:8000")
+config = RunConfig(engine=engine, watch=WatchConfig(several=SEVERAL))
 asyncio.run(HeadlessObserver(config, Path("missing.servetop")).follow())
 print(threads)
 """

@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from servetop.analysis.engine_gauges import LONGEST_INTERVAL
 from servetop.analysis.fleet.replica_row import ReplicaClass, ReplicaRow
+from servetop.analysis.series.page_rates import LONGEST_UNREAD
 from servetop.recordings.read.reader import RecordingReader
 from servetop.tui.state.fleet_state import FleetState
 from tests.harness import Servetop, answers, opened, printed_url, wait_for
@@ -81,7 +81,7 @@ def seen_late(recording: Path, *, replica: int) -> set[str]:
     """The state of a server that was not read for seconds, as on a machine that is busy with something else."""
     with contextlib.closing(RecordingReader.open(recording)) as reader:
         ends = [each.scrape_end for each in reader.poll().replica_samples if each.replica == replica]
-    return {"no metrics"} if any(later - end > LONGEST_INTERVAL for end, later in itertools.pairwise(ends)) else set()
+    return {"no metrics"} if any(later - end > LONGEST_UNREAD for end, later in itertools.pairwise(ends)) else set()
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,13 +13,14 @@ from servetop.cli.watch.watch_progress import WatchProgress, state_line
 from servetop.core.clock import ClockAnchor
 from servetop.core.events import Note, Severity
 from servetop.core.interfaces.run_source import RunHeader
-from servetop.core.tick import LoadGauges
+from servetop.core.tick import LoadGauges, Tick
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.tick_transaction import TickTransaction
 from servetop.tui.state.engine_page import EnginePage
 from tests.analysis.test_verdict_now import SAMPLE, stats_of
 from tests.analysis.test_watched_signals import FACTS, ticks
 from tests.reports.summary.test_watch_summary import CONFIG
+from tests.watched_pages import paged_ticks
 
 EXPORTED = Rates(engine_output_tokens=1234.0, preemptions=0.5, prefix_cache_hit_rate=0.4)
 
@@ -61,3 +63,35 @@ def test_a_line_is_printed_when_the_verdict_changes_or_the_server_is_gone(
     assert "0:45  warning: engine: it stopped responding" in lines
     verdicts = [line.partition("  ")[2].partition(":")[0] for line in lines if "warning" not in line]
     assert verdicts == ["serving", "batch-bound", "serving"], lines
+
+
+def lines_of(folder: Path, capsys: pytest.CaptureFixture[str], recorded: Sequence[Tick]) -> list[str]:
+    """What is printed about a watch with these ticks."""
+    recorder = Recorder.create(folder / "watch.servetop", RunHeader(config=CONFIG, anchor=ClockAnchor.take()))
+    recorder.set_engine(FACTS)
+    progress = WatchProgress(folder / "watch.servetop")
+    for tick in recorded:
+        recorder.commit(TickTransaction(tick=tick))
+        progress.show()
+    progress.close()
+    return capsys.readouterr().err.splitlines()
+
+
+@pytest.mark.parametrize("every", [15.0, 60.0])
+def test_a_source_with_rare_metrics_has_the_figures_of_its_interval(
+    every: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = lines_of(tmp_path, capsys, paged_ticks(every=every, seconds=200.0))
+    assert not [line for line in lines if "no metrics" in line and not line.startswith("0:00")]
+    figures = [line.split(" │ ")[1] for line in lines if "engine │" in line]
+    assert {each for each in figures if each.startswith("out")} == {"out 520 tok/s"}
+    assert sum(f"metrics every {every:.0f} s" in line for line in lines) == 0
+    assert len([line for line in lines if "serving" in line]) == 1
+
+
+def test_the_first_lines_of_a_watch_have_the_rate_of_the_server(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = lines_of(tmp_path, capsys, paged_ticks(every=1.0, seconds=25.0, first=8.0))
+    outs = [line.split(" │ ")[1] for line in lines if "engine │" in line and "no metrics" not in line]
+    assert outs == ["out 520 tok/s"] * 2

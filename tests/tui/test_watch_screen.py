@@ -15,6 +15,7 @@ from servetop.tui.panels.panel import Panel
 from servetop.tui.state.command_requests import NO_LOAD
 from tests.analysis.test_watched_signals import FACTS, ticks
 from tests.tui.canned import CannedRun
+from tests.watched_pages import paged_ticks
 
 Dashboard = Callable[..., DashboardApp]
 OF_CLIENT = ("load", "latency", "heat", "trust", "where-ttft", "story")
@@ -58,6 +59,22 @@ async def test_the_verdict_of_now_is_that_of_the_engine(
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.pause()
         assert "batch-bound: running 16 of 16, 30 waiting" in text_of(app, "#diagnosis")
+
+
+@pytest.mark.parametrize(
+    ("until", "title"),
+    [(60.0, "520 tok/s out, engine's count"), (20.0, "⚠ no sample for"), (0.0, "no metrics from vLLM")],
+)
+async def test_a_server_that_does_not_respond_has_no_throughput(
+    until: float, title: str, canned: ModuleType, dashboard: Dashboard, text_of: Callable[[DashboardApp, str], str]
+) -> None:
+    ticks = paged_ticks(every=1.0, seconds=60.0, until=until)
+    app = dashboard(CannedRun(ticks=ticks, facts=FACTS, config=RunConfig(watch=WatchConfig()), live=True, now=39.0))
+    async with app.run_test(size=(160, 40)) as pilot:
+        await pilot.pause()
+        found = text_of(app, "#throughput")
+    assert title in found
+    assert ("0 tok/s" in found) == (until > 39.0), "not a rate of 0 either"
 
 
 async def test_no_steering_key_sends_a_command(canned: ModuleType, dashboard: Dashboard) -> None:

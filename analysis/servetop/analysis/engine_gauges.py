@@ -17,18 +17,6 @@ KV_ROOMY = 0.80
 """KV usage below which more sequences would fit without preemption."""
 STALE_AFTER = 1.5
 """Age in seconds from which an engine sample is outdated; six samples should have arrived in that time."""
-MISSED_SAMPLES = 3.0
-"""Intervals between the samples of a watched server after which the next one is missing: one may be late."""
-LONGEST_INTERVAL = 3.0
-"""Seconds from which a sample is missing, however slowly the server was read before, or if it was read once."""
-
-
-def watched_stale_after(interval: float) -> float:
-    """Return the age from which the newest sample of a watched server is outdated, in seconds.
-
-    `interval` is the time in seconds between its newest two samples; 0 with fewer.
-    """
-    return max(STALE_AFTER, min(MISSED_SAMPLES * (interval or LONGEST_INTERVAL), LONGEST_INTERVAL))
 
 
 def kv_usage(sample: EngineSample | None) -> float:

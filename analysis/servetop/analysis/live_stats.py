@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from servetop.analysis.goodput import Attainment, attainment, share_within
 from servetop.analysis.gpu_summary import joules_per_token, newest_gpus
+from servetop.analysis.series.page_rates import (
+    LONGEST_UNREAD,
+    PageSpan,
+    interval_and_reading,
+    page_span,
+    watched_stale_after,
+)
 from servetop.analysis.series.stats_series import (
     CHARTED,
     COUNTED,
@@ -88,7 +95,9 @@ class LiveStats:
     engine: EngineSample | None = None
     """The newest sample; its age is `at - engine.scrape_end`."""
     sample_interval: float = 0.0
-    """Seconds between the newest two samples: long if the source has a slow period of its own; 0 with fewer."""
+    """Seconds between the newest samples: long if the source has a slow period of its own; 0 with fewer than two."""
+    read_at: float = math.nan
+    """End of the newest tick with a sample: before `at`, while the source does not respond; NaN if unknown."""
     gpus: tuple[GpuSample, ...] = ()
     """The newest sample of each GPU, at most two seconds old."""
     joules_per_token: float = math.nan
@@ -101,6 +110,14 @@ class LiveStats:
     trust: Trust = Trust()
     ttft: TtftBreakdown = TtftBreakdown()
     series: StatsSeries
+
+    @property
+    def is_watched_now(self) -> bool:
+        """Whether the newest sample of a watched server describes it now, by the age that its source's samples have."""
+        sample = self.engine
+        if sample is None or not self.at - sample.scrape_end <= watched_stale_after(self.sample_interval) + 1e-9:
+            return False
+        return self.at - (sample.scrape_end if math.isnan(self.read_at) else self.read_at) <= LONGEST_UNREAD + 1e-9
 
     @property
     def waits_in_client(self) -> bool:
@@ -130,18 +147,20 @@ def live_stats(
     series = stats_series(history, at, window=window, span=span, columns=columns)
     if stop == 0:
         return LiveStats(at=at, window=window, span=span, series=series)
-    newest = history.ticks[stop - 1]
+    newest, interval = history.ticks[stop - 1], interval_and_reading(history, stop)
+    rates, seconds = _rates(history, start, stop, window=window)
     return LiveStats(
         at=at,
-        window=window,
+        window=seconds,
         span=span,
         load=newest.client.gauges,
-        rates=_rates(history, start, stop),
+        rates=rates,
         totals=_totals(history, stop),
         latencies={name: _percentiles(history, name, start, stop) for name in SHOWN},
         events_unsized=_events_unsized(history, start, stop),
         engine=_newest_sample(history, stop),
-        sample_interval=_sample_interval(history, stop),
+        sample_interval=interval[0],
+        read_at=interval[1],
         gpus=newest_gpus(history, stop),
         joules_per_token=joules_per_token(history, start, stop),
         attainment=attainment(history, start, stop) if objectives else Attainment(),
@@ -167,13 +186,15 @@ def watched_stats(history: TickHistory, at: float, *, window: float = 10.0) -> L
     series = stats_series(history, at, window=window, span=1.0, columns=1, latencies=())
     if stop == 0:
         return LiveStats(at=at, window=window, span=1.0, series=series)
+    interval, (rates, seconds) = interval_and_reading(history, stop), _rates(history, start, stop, window=window)
     return LiveStats(
         at=at,
-        window=window,
+        window=seconds,
         span=1.0,
-        rates=_rates(history, start, stop),
+        rates=rates,
         engine=_newest_sample(history, stop),
-        sample_interval=_sample_interval(history, stop),
+        sample_interval=interval[0],
+        read_at=interval[1],
         series=series,
     )
 
@@ -206,29 +227,28 @@ def _newest_sample(history: TickHistory, stop: int) -> EngineSample | None:
     return None if sampled is None else history.ticks[sampled].engine
 
 
-def _sample_interval(history: TickHistory, stop: int) -> float:
-    newest = history.last_known("scrape_end", stop=stop)
-    before = None if newest is None else history.last_known("scrape_end", stop=newest)
-    if newest is None or before is None:
-        return 0.0
-    return history.value("scrape_end", newest) - history.value("scrape_end", before)
-
-
-def _rates(history: TickHistory, start: int, stop: int) -> Rates:
+def _rates(history: TickHistory, start: int, stop: int, *, window: float) -> tuple[Rates, float]:
+    """Return the rates, and the seconds that those of the engine are of: of a watched one between its pages."""
     seconds = (stop - start) * TICK_SECONDS
     if seconds <= 0:
-        return Rates()
+        return Rates(), window
 
-    def rate(column: str) -> float:
-        values = history.column(column, start=start, stop=stop)
-        return float(np.nansum(values)) / seconds if not np.isnan(values).all() else math.nan
+    def rate(column: str, span: PageSpan) -> float:
+        values = history.column(column, start=span.start, stop=span.stop)
+        return float(np.nansum(values)) / span.seconds if not np.isnan(values).all() else math.nan
 
-    return Rates(
-        **{name: rate(column) for name, column in COUNTED.items()},
-        engine_output_tokens=rate("engine_output_tokens"),
-        preemptions=rate("preemptions"),
-        prefix_cache_hit_rate=_hit_rate(history, start, stop),
+    ticks = PageSpan(start=start, stop=stop, seconds=seconds)
+    pages = page_span(history, stop, window=window) if history.watched else ticks
+    rates = Rates(**{name: rate(column, ticks) for name, column in COUNTED.items()})
+    if pages is None:
+        return rates, window
+    rates = replace(
+        rates,
+        engine_output_tokens=rate("engine_output_tokens", pages),
+        preemptions=rate("preemptions", pages),
+        prefix_cache_hit_rate=_hit_rate(history, pages.start, pages.stop),
     )
+    return rates, max(window, pages.seconds)
 
 
 def _hit_rate(history: TickHistory, start: int, stop: int) -> float:

@@ -46,6 +46,13 @@ def test_an_overload_begins_when_it_has_lasted_for_a_moment_and_ends_when_it_is_
     assert changes[1].text == "gpu0: KV-bound for 0:04, now serving"
 
 
+def test_an_overload_lasted_until_it_was_seen_last() -> None:
+    changes = followed(SERVING, KV, KV, SERVING, SERVING, overloaded_until=5.25)
+    assert changes[1].text == "gpu0: KV-bound for 0:03, now serving"
+    silent = followed(SERVING, DEAD, DEAD, SERVING, SERVING, overloaded_until=5.25)
+    assert silent[1].text == "gpu0: no response for 0:04, now serving", "that is no overload"
+
+
 def test_a_state_of_less_than_a_moment_changes_nothing() -> None:
     assert followed(SERVING, KV, SERVING, DEAD, SERVING, SERVING) == []
     assert said(followed(KV, KV, SERVING, KV, KV)) == [("begins", "KV-bound")]

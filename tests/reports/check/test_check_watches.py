@@ -11,6 +11,7 @@ from servetop.cli.main import main
 from servetop.core.errors import ExitCode, UsageError
 from servetop.reports.check.check_watches import check_watches, watches_named
 from tests.recorded_watches import watch_of_one, watch_of_three
+from tests.watched_pages import paged_ticks
 
 
 def test_a_condition_is_judged_for_each_server(tmp_path: Path) -> None:
@@ -29,6 +30,13 @@ def test_the_recorded_thresholds_count_where_none_is_given(tmp_path: Path) -> No
     assert (item.name, item.outcome) == ("waiting<=50", CheckOutcome.KEPT)
     (missing,) = check_watches([path], ["e2el_p90<1s"]).items
     assert (missing.outcome, missing.text) == (CheckOutcome.CANNOT_TELL, "e2el_p90 was not measured")
+
+
+def test_a_rate_is_that_of_the_server_however_rare_its_metrics_are(tmp_path: Path) -> None:
+    path = watch_of_one(tmp_path / "w.servetop", paged_ticks(every=60.0, seconds=200.0))
+    kept, broken = check_watches([path], ["output_tokens/s<1000", "output_tokens/s<500"]).items
+    assert kept.outcome == CheckOutcome.KEPT, "60 s of tokens did not come in ten seconds"
+    assert (broken.outcome, broken.text) == (CheckOutcome.BROKEN, "it was broken from 1:00 to the end")
 
 
 def test_several_watches_are_named(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from servetop.analysis.diagnosis.episode import Episode, EpisodeKind
 from servetop.analysis.diagnosis.overload import Limit
 from servetop.analysis.diagnosis.queue_detectors import SHORT_QUEUE
 from servetop.analysis.diagnosis.replica_limits import holds_more
-from servetop.analysis.engine_gauges import STALE_AFTER, kv_usage, watched_stale_after
+from servetop.analysis.engine_gauges import STALE_AFTER, kv_usage
 from servetop.analysis.live_stats import LiveStats
 from servetop.core.events import ReplicaSample, StageChange
 from servetop.core.interfaces.run_source import EngineFacts
@@ -69,8 +69,8 @@ class Moment:
     def fresh(self) -> bool:
         """Whether the newest engine sample describes the present, and its page the present stage."""
         age = 0.0 if self.facts is None else self.facts.page_age
-        stale = watched_stale_after(self.stats.sample_interval) if self.watched else STALE_AFTER
-        return self.sample_age <= stale and (self.stage is None or self.stats.at - self.stage.at >= age)
+        current = self.stats.is_watched_now if self.watched else self.sample_age <= STALE_AFTER
+        return current and (self.stage is None or self.stats.at - self.stage.at >= age)
 
     @property
     def waiting(self) -> float:

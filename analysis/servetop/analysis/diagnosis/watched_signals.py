@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -9,17 +10,40 @@ import numpy as np
 
 from servetop.analysis.diagnosis.detectors import kv_full, preempting, throttled
 from servetop.analysis.diagnosis.episode import EpisodeKind
-from servetop.analysis.diagnosis.marks import Marks
+from servetop.analysis.diagnosis.marks import WINDOW, Marks
 from servetop.analysis.diagnosis.queue_detectors import batch_full, queueing_of_others
 from servetop.analysis.diagnosis.signals import Signals
+from servetop.analysis.diagnosis.trailing import last_known, new_pages, page_gaps
+from servetop.analysis.series.page_rates import LONGEST_UNREAD, Pages
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.arrays import FloatArray
+from servetop.core.tick import TICK_SECONDS
+
+
+def on_two_pages(rule: Callable[[Signals], Marks]) -> Callable[[Signals], Marks]:
+    """Return a rule whose episodes open only if the page before shows the same: one page is only of its moment.
+
+    Of a rare source also not before its counters have had a rate for a whole window.
+    """
+
+    def found(signals: Signals) -> Marks:
+        marks = rule(signals)
+        position = np.arange(len(signals))
+        known = last_known(signals.scrape_end)
+        arrived = np.maximum.accumulate(np.where(new_pages(known), position, 0))
+        before = marks.active[np.maximum(arrived - 1, 0)] & (arrived > 0)
+        gap = page_gaps(known)[arrived]
+        counted = (position - np.argmax(~np.isnan(known))) * TICK_SECONDS >= gap + WINDOW
+        return replace(marks, opens=marks.opens & before & (counted | (gap <= LONGEST_UNREAD)))
+
+    return found
+
 
 WATCHED_DETECTORS: Mapping[EpisodeKind, Callable[[Signals], Marks]] = {
     EpisodeKind.KV: kv_full,
     EpisodeKind.PREEMPTIONS: preempting,
-    EpisodeKind.BATCH: batch_full,
-    EpisodeKind.QUEUE: queueing_of_others,
+    EpisodeKind.BATCH: on_two_pages(batch_full),
+    EpisodeKind.QUEUE: on_two_pages(queueing_of_others),
     EpisodeKind.THROTTLED: throttled,
 }
 """The rule of each kind that the metrics of an engine and of its GPU show."""
@@ -31,9 +55,10 @@ def of_engine(signals: Signals, history: TickHistory, start: int, stop: int) -> 
     As many requests complete as begin to be served: an engine exports the time of the first token, but not always the
     number of those that ended.
     """
+    pages = Pages.of(history, start=start, stop=stop)
 
     def counted(name: str) -> FloatArray:
-        return np.nan_to_num(history.column(name, start=start, stop=stop))
+        return _spread(pages, history.column(name, start=pages.first, stop=stop))[start - pages.first :]
 
     served = counted("engine_first_tokens")
     return replace(
@@ -42,4 +67,21 @@ def of_engine(signals: Signals, history: TickHistory, start: int, stop: int) -> 
         prompt_tokens=counted("engine_prompt_tokens"),
         first_tokens=served,
         ok=served,
+        preemptions=np.where(np.isnan(signals.preemptions), math.nan, counted("preemptions")),
     )
+
+
+def _spread(pages: Pages, counts: FloatArray) -> FloatArray:
+    """Return what a counter grew by in each tick; what a rare page counts is spread over as long as it counts.
+
+    That is the time after it, because no tick may depend on a later one.
+    """
+    found = np.nan_to_num(counts)
+    gaps = np.diff(pages.written, prepend=math.nan)
+    rare = np.nan_to_num(gaps) > LONGEST_UNREAD
+    if not rare.any():
+        return found
+    page, rates = pages.page, np.where(rare, found[pages.places] / gaps * TICK_SECONDS, 0.0)
+    since = (np.arange(found.size) - pages.places[page]) * TICK_SECONDS
+    held = rare[page] & (since >= 0) & (since < gaps[page])
+    return np.where(held, rates[page], np.where(rare[page], 0.0, found))

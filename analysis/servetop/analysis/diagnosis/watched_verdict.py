@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from servetop.analysis.diagnosis import live_clauses as clauses
 from servetop.analysis.diagnosis.clauses import Phrase
@@ -12,7 +13,9 @@ from servetop.analysis.diagnosis.live_clauses import diagnosis
 from servetop.analysis.diagnosis.moment import Moment
 from servetop.analysis.diagnosis.overload import Limit
 from servetop.analysis.diagnosis.overload_now import batch_bound, kv_bound, percent, waiting
-from servetop.analysis.diagnosis.queue_detectors import SHORT_QUEUE
+from servetop.analysis.diagnosis.queue_detectors import BATCH_FULL, SHORT_QUEUE
+from servetop.analysis.engine_gauges import KV_ROOMY
+from servetop.analysis.series.page_rates import RARE
 from servetop.core.text.formats import clock
 
 
@@ -21,27 +24,44 @@ def watched_verdict(moment: Moment) -> Diagnosis:
     if moment.facts is None:
         return Diagnosis(bottleneck=Bottleneck.STARTING, evidence=("attaching to the server",))
     if not moment.fresh:
-        since = "" if math.isnan(moment.sample_age) else f"since {clock(moment.stats.at - moment.sample_age)}"
+        newest = max(moment.stats.at - moment.sample_age, 0.0)  # a Prometheus server may have it from before
+        since = "" if math.isnan(moment.sample_age) else f"since {clock(newest)}"
         return Diagnosis(bottleneck=Bottleneck.NO_METRICS, evidence=tuple(filter(None, [since])))
     for rule in (_kv, _batch, _waits, _idle, _serves):
         found = rule(moment)
         if found is not None:
-            return found
+            return replace(found, evidence=(*found.evidence, *_rare(moment)))
     return Diagnosis(
         bottleneck=Bottleneck.UNCLEAR, evidence=("the engine exports neither its queue nor its running sequences",)
     )
 
 
+def _rare(moment: Moment) -> tuple[str, ...]:
+    """Return how often the source has new metrics, if that is rarely: what is between two of them is not known."""
+    interval = moment.stats.sample_interval
+    return (f"metrics every {interval:.0f} s",) if interval >= RARE else ()
+
+
 def _kv(moment: Moment) -> Diagnosis | None:
-    return kv_bound(moment) if moment.limit is Limit.KV else None
+    emptied = moment.kv < KV_ROOMY and not moment.stats.rates.preemptions > 0
+    return kv_bound(moment) if moment.limit is Limit.KV and not (emptied and _nothing_waits(moment)) else None
 
 
 def _batch(moment: Moment) -> Diagnosis | None:
-    return batch_bound(moment) if moment.limit is Limit.BATCH else None
+    """Return a full batch; one that has free slots again, and no queue, is over before that is confirmed."""
+    sample, episode = moment.stats.engine, moment.episode(EpisodeKind.BATCH)
+    running = math.nan if sample is None or sample.running is None else sample.running
+    free = episode is not None and running < BATCH_FULL * episode.batch
+    return batch_bound(moment) if moment.limit is Limit.BATCH and not (free and _nothing_waits(moment)) else None
+
+
+def _nothing_waits(moment: Moment) -> bool:
+    """Whether the newest metrics show no queue; False if they have no count of it."""
+    return moment.waiting <= SHORT_QUEUE
 
 
 def _waits(moment: Moment) -> Diagnosis | None:
-    if moment.episode(EpisodeKind.QUEUE) is None:
+    if moment.episode(EpisodeKind.QUEUE) is None or _nothing_waits(moment):
         return None
     unknown = f"cause unknown without the engine's {moment.missing}" if moment.missing else ""
     evidence = [waiting(moment), _running(moment), _memory(moment), Phrase(clauses.UNKNOWN_CAUSE, unknown)]

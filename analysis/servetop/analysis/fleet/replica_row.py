@@ -61,6 +61,8 @@ class ReplicaRow:
     """In a few words, such as `KV-bound` or `no response`."""
     since: float
     """Seconds since the origin; NaN if unknown."""
+    overloaded_until: float = math.nan
+    """When its last overload was seen last, seconds; NaN without one."""
     detail: str = ""
     """Evidence, or why it does not respond."""
     restarted_at: float | None = None

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from servetop.analysis.fleet.replica_ticks import SAMPLE_LIFETIME
+from servetop.analysis.series.page_rates import WatchedHistory
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.arrays import BoolArray, FloatArray
 from servetop.core.events import EngineSample
@@ -27,7 +28,7 @@ def replica_history(
 ) -> TickHistory:
     """Return the history of one server, from the rows of the watch, its samples and its changes, in order of time."""
     columns = _ReplicaColumns(rows, samples, changes)
-    history = TickHistory()
+    history = WatchedHistory()
     history.extend_rows(TickRows(columns.replica_rows()), columns)
     return history
 

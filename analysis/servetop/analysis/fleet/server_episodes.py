@@ -96,7 +96,8 @@ def _begun(row: ReplicaRow, kind: str, seen: float) -> EpisodeChange:
 
 def _ended(active: EpisodeChange, row: ReplicaRow, seen: float) -> EpisodeChange:
     now = "not listed any more" if row.kind is ReplicaClass.REMOVED else f"now {kind_of(row) or row.state}"
-    lasted = formats.clock(max(seen - active.since, 0.0))
+    until = row.overloaded_until if active.kind not in (NO_RESPONSE, RESTARTED) else seen
+    lasted = formats.clock(max((until if active.since < until <= seen else seen) - active.since, 0.0))
     return EpisodeChange(
         begins=False,
         kind=active.kind,

@@ -9,7 +9,8 @@ from functools import cached_property
 
 import numpy as np
 
-from servetop.analysis.series.smoothing import SmoothedRate, smoothed_rate
+from servetop.analysis.series.page_rates import page_rates
+from servetop.analysis.series.smoothing import SMOOTHED_SECONDS, SmoothedRate, smoothed_rate
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.arrays import FloatArray, IntArray
 from servetop.core.tick import TICK_SECONDS
@@ -94,6 +95,26 @@ class _Bins:
         sums = np.add.reduceat(np.append(self.values(column), 0.0), lows)
         return np.where(highs > lows, sums, 0.0) / (self.width * TICK_SECONDS)
 
+    def engine_rate(self, column: str) -> FloatArray:
+        """Return a rate of the engine's counter: of a watched server, between its pages of the bin and before."""
+        return self.page_rate(column, seconds=0.0) if self.history.watched else self.rate(column)
+
+    def page_rate(self, column: str, *, seconds: float) -> FloatArray:
+        """Return the rate at the end of each bin between the pages of the bin, or of `seconds` if that is longer."""
+        if not self.spans:
+            return np.empty(0)
+        first, last = int(self.edges[0]), int(self.edges[-1])
+        window = max(seconds, self.width * TICK_SECONDS)
+        rates = np.append(page_rates(self.history, column, start=first, stop=last, window=window), math.nan)
+        return np.where(self.edges[1:] > self.edges[:-1], rates[self.edges[1:] - first - 1], math.nan)
+
+    def smoothed(self, name: str) -> SmoothedRate:
+        """Return a trailing rate; of a watched server's counter without the spread of each second, which is unknown."""
+        if self.history.watched and name == "engine_output_tokens":
+            rate = self.page_rate(name, seconds=SMOOTHED_SECONDS)
+            return SmoothedRate(mean=rate, low=rate, high=rate, peak=rate)
+        return smoothed_rate(self.history, COUNTED.get(name, name), bins=self.spans, width=self.width)
+
     def newest(self, column: str) -> FloatArray:
         """Return the last value in each bin."""
         if not self.spans:
@@ -123,13 +144,13 @@ def stats_series(
         completed=rate("ok"),
         output_tokens=rate("output_tokens"),
         prompt_tokens=rate("prompt_tokens"),
-        engine_output_tokens=rate("engine_output_tokens"),
-        preemptions=rate("preemptions"),
+        engine_output_tokens=bins.engine_rate("engine_output_tokens"),
+        preemptions=bins.engine_rate("preemptions"),
         **{name: newest(name) for name in ("in_flight", "queued", "kv_usage", "running", "waiting")},
         latencies={metric: bins.percentiles(metric, window=round(window / TICK_SECONDS)) for metric in latencies},
         target=_target(newest("request_rate"), newest("paused")),
         target_concurrency=newest("max_concurrency"),
-        smoothed={name: smoothed_rate(history, COUNTED.get(name, name), bins=spans, width=width) for name in SMOOTHED},
+        smoothed={name: bins.smoothed(name) for name in SMOOTHED},
         stages=_stages(history, spans),
     )
 

@@ -90,6 +90,9 @@ _MAX_EAGER_BLOCKS = 16
 class TickHistory:
     """All ticks so far; every column has one entry per tick."""
 
+    watched = False
+    """Whether rates of the engine's counters are those between its metrics pages, as of a server that is watched."""
+
     def __init__(
         self, ticks: Iterable[Tick] = (), *, read: ReadTicks | None = None, scratch: Scratch | None = None
     ) -> None:
@@ -114,8 +117,7 @@ class TickHistory:
             self.extend_rows(ticks, RowColumns(ticks.rows))
             return
         self.ticks.extend(ticks)
-        clients = [tick.client for tick in ticks]
-        samples = [tick.engine for tick in ticks]
+        clients, samples = [tick.client for tick in ticks], [tick.engine for tick in ticks]
         for name, read in _CLIENT_GETTERS.items():
             self._columns.extend(name, map(read, clients))
         self._columns.extend("first_tokens", map(_FIRST_TOKENS, clients))
@@ -281,8 +283,7 @@ class TickHistory:
         """
         low = math.ceil(first_at / TICK_SECONDS / width - 1e-9) * width
         high = math.floor(until / TICK_SECONDS / width + 1e-9) * width
-        edges = [self.first_from(index * TICK_SECONDS) for index in range(low, high + 1, width)]
-        return list(itertools.pairwise(edges))
+        return list(itertools.pairwise(self.first_from(index * TICK_SECONDS) for index in range(low, high + 1, width)))
 
 
 def _known(read: Callable[[ClientTick], float | None]) -> Callable[[ClientTick], float]:

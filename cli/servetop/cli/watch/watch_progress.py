@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from servetop.analysis.diagnosis.diagnosis import Bottleneck, Diagnosis
-from servetop.analysis.engine_gauges import watched_stale_after
 from servetop.analysis.live_stats import LiveStats, live_stats
 from servetop.core.events import Note, Severity
 from servetop.core.text import formats
@@ -70,7 +69,8 @@ class WatchProgress:
 
 def state_line(stats: LiveStats, page: EnginePage) -> str:
     """Return the server's own figures of the last ten seconds in one line; what it does not export is left out."""
-    return " │ ".join([f"{formats.clock(stats.at)}  engine", *_figures(stats), *_latencies(page)])
+    latencies = _latencies(page) if stats.is_watched_now else ()
+    return " │ ".join([f"{formats.clock(stats.at)}  engine", *_figures(stats), *latencies])
 
 
 def _figures(stats: LiveStats) -> Iterator[str]:
@@ -78,7 +78,7 @@ def _figures(stats: LiveStats) -> Iterator[str]:
     if sample is None:
         yield "no metrics"
         return
-    if stats.at - sample.scrape_end > watched_stale_after(stats.sample_interval):
+    if not stats.is_watched_now:
         yield f"no metrics since {formats.clock(sample.scrape_end)}"
         return
     if not math.isnan(rates.engine_output_tokens):

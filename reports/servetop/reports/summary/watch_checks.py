@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from servetop.analysis.diagnosis.run_record import RunRecord
+from servetop.analysis.diagnosis.trailing import trailing_all
 from servetop.analysis.engine_gauges import kv_usages
 from servetop.analysis.exported.metric_values import metric_values, periods_between
 from servetop.analysis.exported.scrape_history import ScrapeHistory
@@ -20,6 +21,7 @@ from servetop.analysis.fleet.watch_thresholds import (
     judge,
     parse_watch_threshold,
 )
+from servetop.analysis.series.page_rates import page_rates
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.arrays import FloatArray
 from servetop.core.errors import ExitCode
@@ -98,12 +100,13 @@ def _kv(history: TickHistory, facts: EngineFacts | None) -> FloatArray:
 
 
 def _rate(history: TickHistory, counter: str) -> FloatArray:
-    """Return increases per second over the last ten seconds; NaN where the server was not read in all of them."""
-    increases = history.column(counter)
-    if increases.size < _TICKS:
-        return np.full(increases.size, np.nan)
-    windows = np.lib.stride_tricks.sliding_window_view(increases, _TICKS).sum(axis=1) / WINDOW
-    return np.concatenate([np.full(_TICKS - 1, np.nan), windows])
+    """Return increases per second over the last ten seconds, or since the page before, if that is longer ago.
+
+    NaN where the server was not read in all of the ten seconds.
+    """
+    rates = page_rates(history, counter, start=0, stop=len(history), window=WINDOW)
+    read = trailing_all(~np.isnan(history.column("scrape_end")), _TICKS)
+    return np.where(read, rates, np.nan)
 
 
 def _quantiles(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from servetop.analysis.diagnosis.diagnosis import Bottleneck
 from servetop.analysis.live_stats import LiveStats, live_stats, watched_stats
+from servetop.analysis.series.page_rates import WatchedHistory
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.analysis.trust.trust_verdict import TrustVerdict
 from servetop.core.config import RunConfig
@@ -79,7 +80,8 @@ class RunJudge:
         newest = self._newest
         if newest is None or (self._last is not None and newest < self._last.at + REFRESH_SECONDS):
             return self._last
-        self._history = TickHistory() if self._history is None else self._history
+        if self._history is None:
+            self._history = TickHistory() if self._config.watch is None else WatchedHistory()
         self._judge(self._history)
         stats = self._stats(self._history, newest)
         found = self._judged.verdict(

@@ -10,12 +10,12 @@ from servetop.analysis.confounding.server_restarts import ServerRestarts
 from servetop.analysis.engine_gauges import kv_usage
 from servetop.analysis.fleet.replica_row import JUST_RESTARTED, ReplicaClass, ReplicaRow, class_of_verdict
 from servetop.analysis.live_stats import watched_stats
-from servetop.analysis.series.tick_history import TickHistory
+from servetop.analysis.series.page_rates import WatchedHistory
 from servetop.core.interfaces.run_source import RunUpdate
 from servetop.recordings.read.reader import RecordingReader
 from servetop.run.watch.addresses import WatchedAddress
 from servetop.tui.state.fleet_state import LIVE_TICKS, FleetState
-from servetop.tui.state.judged_replica import since_when
+from servetop.tui.state.judged_replica import overloaded_until, since_when
 from servetop.tui.state.judged_run import JudgedRun
 
 
@@ -67,7 +67,7 @@ class _One:
 
     def __init__(self, reader: RecordingReader) -> None:
         self._reader = reader
-        self._history = TickHistory()
+        self._history = WatchedHistory()
         self._judged = JudgedRun(streamed=True, watched=True)
         self._restarts = ServerRestarts()
         self._address = WatchedAddress.parse(reader.header.config.engine.url or "")
@@ -97,6 +97,7 @@ class _One:
             kind=kind,
             state=verdict.bottleneck.value,
             since=since_when(verdict, stats, self._judged.episodes),
+            overloaded_until=overloaded_until(self._judged.episodes, at),
             detail=", ".join(verdict.evidence),
             restarted_at=restarts[-1] if restarts else None,
         )

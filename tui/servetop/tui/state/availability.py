@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from servetop.analysis.diagnosis.run_record import last_restart
-from servetop.analysis.engine_gauges import STALE_AFTER, watched_stale_after
+from servetop.analysis.engine_gauges import STALE_AFTER
 from servetop.core.interfaces.run_source import NOT_IMPORTED, EngineFacts
 from servetop.core.text import formats
 from servetop.core.text.sanitize import sanitize_line
@@ -42,9 +42,10 @@ def staleness(frame: Frame) -> str:
 def why_outdated(frame: Frame) -> str:
     """`⚠ engine restarting` or `⚠ no sample for 12.0 s` if the newest engine sample is not of now; else empty."""
     sample, at = frame.stats.engine, frame.stats.at
-    interval = frame.stats.sample_interval
-    stale = STALE_AFTER if frame.header.config.watch is None else watched_stale_after(interval)
-    if sample is None or at - sample.scrape_end <= max(stale, _MISSED_SAMPLES * interval):
+    if sample is None:
+        return ""
+    allowed = max(STALE_AFTER, _MISSED_SAMPLES * frame.stats.sample_interval)
+    if frame.stats.is_watched_now if frame.watched else at - sample.scrape_end <= allowed:
         return ""
     if frame.end is None and _restarting(frame, since=sample.scrape_end - _LAST_SCRAPE, until=at):
         return "⚠ engine restarting"

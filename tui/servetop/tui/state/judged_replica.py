@@ -21,6 +21,7 @@ from servetop.analysis.fleet.replica_row import (
 from servetop.analysis.fleet.replica_rows import replica_history
 from servetop.analysis.fleet.replica_ticks import SAMPLE_LIFETIME, ReplicaTicks
 from servetop.analysis.live_stats import LiveStats, watched_stats
+from servetop.analysis.series.page_rates import WatchedHistory
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.interfaces.replica_change import ReplicaChange, ReplicaState
 from servetop.core.interfaces.run_source import EngineFacts
@@ -46,7 +47,7 @@ class JudgedReplica:
         self.number = number
         self.events = ReplicaTicks()
         self._keep = keep
-        self.history = TickHistory()
+        self.history: TickHistory = WatchedHistory()
         self.judged = JudgedRun(streamed=True, watched=True)
         self.scrapes = ScrapeHistory()
         self._rows: list[SampleRow] = []
@@ -107,6 +108,7 @@ class JudgedReplica:
             kind=kind,
             state=state_of(change, verdict),
             since=self._since(change, verdict, stats),
+            overloaded_until=overloaded_until(self.judged.episodes, at),
             detail=", ".join(verdict.evidence) if change is None or change.state.responds else change.reason,
             restarted_at=restarted if restarted is not None and at - restarted < JUST_RESTARTED else None,
             differs=differs if shown else "",
@@ -178,6 +180,12 @@ def since_when(verdict: Diagnosis, stats: LiveStats, episodes: Sequence[Episode]
         return math.nan
     active = [each for each in episodes if each.kind in _OVERLOADS and each.is_active(stats.at)]
     return min((each.begin for each in active), default=math.nan)
+
+
+def overloaded_until(episodes: Sequence[Episode], at: float) -> float:
+    """Return when the last overload that is known at a time was seen last; NaN without one."""
+    known = [each for each in episodes if each.kind in _OVERLOADS and each.detected_at <= at]
+    return max((each.seen_until if each.end is None else each.end for each in known), default=math.nan)
 
 
 def _parsed_once() -> Callable[[ReplicaChange | None], EngineFacts | None]:

@@ -15,6 +15,7 @@ from servetop.analysis.diagnosis.diagnosis import Diagnosis
 from servetop.analysis.diagnosis.run_record import RunRecord
 from servetop.analysis.exported.gpu_peaks import engine_gpus
 from servetop.analysis.live_stats import LiveStats, engine_stats, live_stats
+from servetop.analysis.series.page_rates import WatchedHistory
 from servetop.analysis.series.scratch import Scratch
 from servetop.analysis.series.stats_series import CHARTED
 from servetop.analysis.series.tick_cache import ReadTicks
@@ -71,7 +72,7 @@ class RunState:
 
         Columns of older ticks that every frame needs go to `scratch`.
         """
-        self.history = TickHistory(read=read, scratch=scratch)
+        self.history = (TickHistory if header.config.watch is None else WatchedHistory)(read=read, scratch=scratch)
         self._keep = keep
         self.binned = BinnedHistograms(self.history)
         self.steady = SteadyStages(self.history)

@@ -14,9 +14,10 @@ from servetop.core.text import formats
 from servetop.tui.drawing.braille import ChartLine
 from servetop.tui.drawing.charts import GUTTER, Axes, Bars, block_bars, chart
 from servetop.tui.drawing.scale import peak_of, round_limit
-from servetop.tui.drawing.text_runs import Run, TextRow, fitted, joined
+from servetop.tui.drawing.text_runs import Run, TextRow, fitted, joined, placard
 from servetop.tui.panels.baseline_parts import bars_or_lines, delta, named
 from servetop.tui.panels.time_chart import TimeChart
+from servetop.tui.state.availability import why_missing, why_outdated
 from servetop.tui.state.baseline import Baseline
 from servetop.tui.state.frame import Frame
 
@@ -30,8 +31,7 @@ class ThroughputPanel(TimeChart):
     def title(self, frame: Frame) -> Sequence[TextRow]:
         rates, wide = frame.stats.rates, _is_wide(self.size.width)
         if frame.watched:
-            counted: TextRow = [("Throughput ", "title"), (formats.count(rates.engine_output_tokens), "strong")]
-            return [[*counted, (" tok/s out, engine's count" if wide else " tok/s", "")]]
+            return _counted(frame, wide)
         cost = _cost(frame)
         unit = " tok/s out" if wide and not cost else " tok/s"
         output: TextRow = [("Throughput ", "title"), (formats.count(rates.output_tokens), "strong"), (unit, "")]
@@ -47,8 +47,20 @@ class ThroughputPanel(TimeChart):
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         if frame.watched:
+            if missing := why_missing(frame, "generation_tokens_total"):
+                return placard(missing, width=width, height=height)
             return draw_engine_throughput(frame.stats, self.axes(frame), width, height)
         return draw_throughput(frame.stats, self.axes(frame), width, height, baseline=frame.shown_baseline)
+
+
+def _counted(frame: Frame, wide: bool) -> Sequence[TextRow]:
+    """Return the title of a watched server: its own count, or why there is none now."""
+    if why_missing(frame, "generation_tokens_total"):
+        return [[("Throughput", "title")]]
+    if lost := why_outdated(frame):
+        return [[("Throughput ", "title"), (lost, "warn")] if wide else [(lost, "warn")]]
+    counted: TextRow = [("Throughput ", "title"), (formats.count(frame.stats.rates.engine_output_tokens), "strong")]
+    return [[*counted, (" tok/s out, engine's count" if wide else " tok/s", "")]]
 
 
 def _cost(frame: Frame) -> list[TextRow]:
