@@ -12,7 +12,6 @@ from servetop.analysis.goodput import Attainment, attainment, share_within
 from servetop.analysis.gpu_summary import joules_per_token, newest_gpus
 from servetop.analysis.series.page_rates import (
     LONGEST_UNREAD,
-    PageSpan,
     interval_and_reading,
     page_span,
     watched_stale_after,
@@ -142,18 +141,17 @@ def live_stats(
 
     `objectives` are limits in seconds by metric.
     """
-    stop = history.up_to(at)
-    start = history.first_from(at - window)
+    stop, start = history.up_to(at), history.first_from(at - window)
     series = stats_series(history, at, window=window, span=span, columns=columns)
     if stop == 0:
         return LiveStats(at=at, window=window, span=span, series=series)
-    newest, interval = history.ticks[stop - 1], interval_and_reading(history, stop)
-    rates, seconds = _rates(history, start, stop, window=window)
+    interval = interval_and_reading(history, stop)
+    rates, seconds = _windowed_rates(history, start, stop, window=window)
     return LiveStats(
         at=at,
         window=seconds,
         span=span,
-        load=newest.client.gauges,
+        load=history.ticks[stop - 1].client.gauges,
         rates=rates,
         totals=_totals(history, stop),
         latencies={name: _percentiles(history, name, start, stop) for name in SHOWN},
@@ -186,7 +184,10 @@ def watched_stats(history: TickHistory, at: float, *, window: float = 10.0) -> L
     series = stats_series(history, at, window=window, span=1.0, columns=1, latencies=())
     if stop == 0:
         return LiveStats(at=at, window=window, span=1.0, series=series)
-    interval, (rates, seconds) = interval_and_reading(history, stop), _rates(history, start, stop, window=window)
+    interval, (rates, seconds) = (
+        interval_and_reading(history, stop),
+        _windowed_rates(history, start, stop, window=window),
+    )
     return LiveStats(
         at=at,
         window=seconds,
@@ -227,25 +228,41 @@ def _newest_sample(history: TickHistory, stop: int) -> EngineSample | None:
     return None if sampled is None else history.ticks[sampled].engine
 
 
-def _rates(history: TickHistory, start: int, stop: int, *, window: float) -> tuple[Rates, float]:
-    """Return the rates, and the seconds that those of the engine are of: of a watched one between its pages."""
+def _rates(history: TickHistory, start: int, stop: int) -> Rates:
     seconds = (stop - start) * TICK_SECONDS
     if seconds <= 0:
-        return Rates(), window
+        return Rates()
 
-    def rate(column: str, span: PageSpan) -> float:
-        values = history.column(column, start=span.start, stop=span.stop)
-        return float(np.nansum(values)) / span.seconds if not np.isnan(values).all() else math.nan
+    def rate(column: str) -> float:
+        values = history.column(column, start=start, stop=stop)
+        return float(np.nansum(values)) / seconds if not np.isnan(values).all() else math.nan
 
-    ticks = PageSpan(start=start, stop=stop, seconds=seconds)
-    pages = page_span(history, stop, window=window) if history.watched else ticks
-    rates = Rates(**{name: rate(column, ticks) for name, column in COUNTED.items()})
-    if pages is None:
+    return Rates(
+        **{name: rate(column) for name, column in COUNTED.items()},
+        engine_output_tokens=rate("engine_output_tokens"),
+        preemptions=rate("preemptions"),
+        prefix_cache_hit_rate=_hit_rate(history, start, stop),
+    )
+
+
+def _windowed_rates(history: TickHistory, start: int, stop: int, *, window: float) -> tuple[Rates, float]:
+    """Return the rates and the seconds that they are of: those of a watched engine are between its pages."""
+    rates = _rates(history, start, stop)
+    if not history.watched:
         return rates, window
+    pages = page_span(history, stop, window=window)
+    if pages is None:
+        unknown = math.nan
+        return replace(rates, engine_output_tokens=unknown, preemptions=unknown, prefix_cache_hit_rate=unknown), window
+
+    def rate(column: str) -> float:
+        values = history.column(column, start=pages.start, stop=pages.stop)
+        return float(np.nansum(values)) / pages.seconds if not np.isnan(values).all() else math.nan
+
     rates = replace(
         rates,
-        engine_output_tokens=rate("engine_output_tokens", pages),
-        preemptions=rate("preemptions", pages),
+        engine_output_tokens=rate("engine_output_tokens"),
+        preemptions=rate("preemptions"),
         prefix_cache_hit_rate=_hit_rate(history, pages.start, pages.stop),
     )
     return rates, max(window, pages.seconds)
