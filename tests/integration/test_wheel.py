@@ -18,8 +18,8 @@ from tests.house.source_tree import TOP
 
 pytestmark = pytest.mark.integration
 
-MOST_BYTES = 3_500_000
-"""Of these the code is 2.1 MB in 1,150 files, the two samples 0.7 MB, data sets 0.6 MB."""
+MOST_BYTES = 3_600_000
+"""What takes them, and why they are not fewer: docs/decisions/031-size-of-the-wheel.md."""
 PIP = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
 
 
