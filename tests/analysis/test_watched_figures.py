@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from servetop.analysis.summary.watch_types import WatchedFigures, WatchedLimit
 from servetop.analysis.summary.watched_figures import REQUESTS_WAIT, watch_headline
 
-UNKNOWN = dict.fromkeys(
+UNKNOWN: dict[str, Any] = dict.fromkeys(
     (
         "requests", "request_throughput", "output_throughput", "prompt_throughput", "mean_ttft_ms", "mean_tpot_ms",
         "mean_e2el_ms", "mean_queue_ms",
@@ -30,6 +32,13 @@ def test_the_headline_names_each_limit_and_its_duration(
 ) -> None:
     figures = WatchedFigures(seconds=300.0, seconds_without_metrics=silent, limits=limits, **UNKNOWN)
     assert watch_headline(figures) == headline
+
+
+def test_a_server_whose_metrics_are_unknown_is_not_judged() -> None:
+    figures = WatchedFigures(seconds=300.0, seconds_without_metrics=60.0, limits=(), judged=False, **UNKNOWN)
+    assert watch_headline(figures) == (
+        "answered for 4:00 of 5:00: without metrics that servetop knows limits are not judged"
+    )
 
 
 def test_a_server_without_metrics_has_no_figures() -> None:

@@ -40,6 +40,8 @@ QUEUE = episode(EpisodeKind.QUEUE)
     ("sample", "changes", "line"),
     [
         (None, {"facts": None}, "starting: attaching to the server"),
+        (EngineSample(scrape_start=59.7, scrape_end=59.8), {},
+         "not judged: the server answers, and has no metrics by which servetop knows its limits"),
         (SAMPLE, {}, "serving: 80 running, nothing waits, KV 50.0 %"),
         (replace(SAMPLE, running=0, kv_usage=0.0), {}, "idle"),
         (replace(SAMPLE, waiting=None, kv_usage=None), {}, "serving: 80 running"),

@@ -6,17 +6,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from servetop.analysis.live_stats import Rates, Totals
 from servetop.cli.watch.watch_progress import WatchProgress, state_line
 from servetop.core.clock import ClockAnchor
-from servetop.core.events import Note, Severity
+from servetop.core.events import EngineSample, Note, Severity
 from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.tick import LoadGauges, Tick
+from servetop.engines.metrics.spec_builders import gauge_of
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.tick_transaction import TickTransaction
-from servetop.tui.state.engine_page import EnginePage
+from servetop.tui.state.engine_page import EnginePage, MetricGroup, MetricLine
 from tests.analysis.test_verdict_now import SAMPLE, stats_of
 from tests.analysis.test_watched_signals import FACTS, ticks
 from tests.reports.summary.test_watch_summary import CONFIG
@@ -40,6 +42,21 @@ def test_the_state_is_that_of_the_engine_and_leaves_out_what_it_does_not_export(
 def test_a_silent_server_has_no_old_figures(sample: object, shown: str) -> None:
     stats = stats_of(EXPORTED, engine=sample, load=LoadGauges(), totals=Totals())
     assert state_line(stats, EnginePage()) == f"1:00  engine │ {shown}"
+
+
+def test_a_server_without_known_metrics_answers_and_shows_what_it_exports() -> None:
+    answer = EngineSample(scrape_start=59.5, scrape_end=59.503)
+    stats = stats_of(Rates(), engine=answer, load=LoadGauges(), totals=Totals())
+    plain = state_line(stats, EnginePage(), answers_since=2.0)
+    assert plain == "1:00  engine │ answers in 3.00 ms since 0:02 │ no metrics"
+    line = MetricLine(
+        spec=gauge_of("Gauges", "acme_running gpu:", "acme_running", by="gpu"), label="0", source="acme_running",
+        value=3.0, p90=None, at_most=0.0, bucket=None, trend=np.empty(0),
+    )  # fmt: skip
+    page = EnginePage(groups=(MetricGroup(title="Gauges", lines=(line, replace(line, value=0.0))),))
+    assert state_line(stats, page, answers_since=2.0) == (
+        "1:00  engine │ answers in 3.00 ms since 0:02 │ acme_running gpu: 0 = 3"
+    )
 
 
 def test_a_server_whose_page_takes_long_has_its_figures_until_the_next_reading() -> None:

@@ -178,7 +178,10 @@ def test_a_series_that_appears_later_is_not_known_before(
         ),
         ({"series": ()}, "no metrics from vLLM yet"),
         ({"facts": None}, "the engine is not ready yet"),
-        ({"facts": EngineFacts(name="openai", title="OpenAI")}, "OpenAI has no Prometheus metrics that servetop knows"),
+        (
+            {"facts": EngineFacts(name="openai", title="OpenAI")},
+            "OpenAI has no metrics that servetop can show: give their address with --metrics-url",
+        ),
     ],
     ids=["older", "empty", "booting", "unknown"],
 )

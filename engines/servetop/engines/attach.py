@@ -13,6 +13,7 @@ from servetop.core.clock import Clock
 from servetop.core.config import ConnectionConfig, EngineConfig
 from servetop.core.errors import EngineError, UsageError
 from servetop.core.events import LogLine
+from servetop.core.interfaces.run_source import EngineFacts
 from servetop.engines.control.connection import route_to
 from servetop.engines.control.control_client import (
     REQUEST_TIMEOUT,
@@ -36,6 +37,7 @@ from servetop.engines.metrics.model_rows import related_models
 from servetop.engines.metrics.prometheus_server import MetricsAddress
 from servetop.engines.server_facts import is_older
 from servetop.engines.start import engine_facts, read_static_facts, refuse_without_key
+from servetop.engines.watching.watched_server import AttachedServer, watched_handle, watched_models
 
 AUTO = "auto"
 """The engine name that requests detection."""
@@ -50,11 +52,13 @@ async def attach_engine(
     *,
     headers: Mapping[str, str] | None = None,
     on_line: Callable[[LogLine], None] = lambda _: None,
+    watched: bool = False,
 ) -> EngineHandle:
     """Attach to the server at `config.url`; with the name `auto` the engine is detected from its responses.
 
     Slow servers, such as saturated ones, have `attach_timeout` seconds to respond; `on_line` receives the progress.
-    `headers` are sent with every request to this server, and to no other one.
+    `headers` are sent with every request to this server, and to no other one. Of a `watched` server all models count
+    unless one is given, and what is left to see without known metrics is sampled.
 
     EngineError, in one line with the next step, if the server does not respond, requires a key, is another engine, too
     old, or does not serve the model; UsageError for an invalid address, and for a batch size that needs a restart.
@@ -69,19 +73,42 @@ async def attach_engine(
         await refuse_wrong_scheme(client.url, results)
         _refuse_unresponsive(results, client.url, limit=config.attach_timeout)
         engine = _recognised(engines, results, config=config, headers=headers, url=client.url)
+        _refuse_batch_size(engine, None if watched else config.max_num_seqs, client.url)
         model, remark = _model(engine, results, config=config, server=client.server)
-        scraper, exported = await _metrics(engine, client, results, model=model, config=config, connection=connection)
+        models = _counted_models(model, results, config if watched else None)
+        scraper, exported = await _metrics(engine, client, models=models, config=config, connection=connection)
     except BaseException:
         await client.close()
         raise
-    fallback = results if scraper is not None and scraper.pages.url == client.url else None
+    facts = await _facts(engine, scraper, results, url=client.url, model=model)
+    facts, is_known = replace(facts, exported=exported or facts.exported), engine.name != FALLBACK or bool(exported)
+    server = AttachedServer(engine, facts, client, scraper, is_known=is_known, remark=remark, probed=results)
+    return await (watched_handle if watched else _loaded_handle)(server, clock, config=config)
+
+
+def _counted_models(model: str, results: HttpResults, watch: EngineConfig | None) -> frozenset[str]:
+    """Return the models whose rows count, for a load or for a `watch`; empty: all."""
+    listed = results[MODELS].json()
+    related = related_models(model, listed)
+    return related if watch is None else watched_models(listed, related, config=watch)
+
+
+async def _facts(
+    engine: Engine, scraper: MetricsScraper | None, results: HttpResults, *, url: str, model: str
+) -> EngineFacts:
+    fallback = results if scraper is not None and scraper.pages.url == url else None
     from_metrics, missing = await read_static_facts(scraper, fallback=fallback)
-    unread = missing == GAUGES and engine.name == FALLBACK and config.metrics_url is None  # not an error
     known = engine.facts(results).merged_with(from_metrics)
-    facts = engine_facts(engine, known, url=client.url, model=model, missing=missing)
-    facts = replace(facts, exported=exported or facts.exported)
-    handle = EngineHandle(engine, facts, client=client, clock=clock, scraper=None if unread else scraper)
-    handle.metrics_trouble, handle.remark = _unread_metrics(scraper, results) if unread else None, remark
+    return engine_facts(engine, known, url=url, model=model, missing=missing)
+
+
+async def _loaded_handle(server: AttachedServer, clock: Clock, *, config: EngineConfig) -> EngineHandle:
+    """Return the handle of a server that gets a load."""
+    engine, scraper, missing = server.engine, server.scraper, server.facts.not_exported
+    unread = missing == GAUGES and engine.name == FALLBACK and config.metrics_url is None  # not an error
+    handle = EngineHandle(engine, server.facts, client=server.client, clock=clock, scraper=None if unread else scraper)
+    handle.metrics_trouble = _unread_metrics(scraper, server.probed) if unread else None
+    handle.remark = server.remark
     return await _with_batch_size(handle, config.max_num_seqs)
 
 
@@ -95,9 +122,8 @@ def _unread_metrics(scraper: MetricsScraper | None, results: HttpResults) -> str
 async def _metrics(
     engine: Engine,
     client: ServerClient,
-    results: HttpResults,
     *,
-    model: str,
+    models: frozenset[str],
     config: EngineConfig,
     connection: ConnectionConfig,
 ) -> tuple[MetricsScraper | None, tuple[Mapping[str, Any], ...]]:
@@ -112,7 +138,6 @@ async def _metrics(
         other = metrics_client(page, client, config=config, environ=os.environ, connection=connection)
         owner = await metrics_owner(other, match=address.match)
     source = engine if owner is None else load_engine(owner)
-    models = related_models(model, results[MODELS].json())
     scraper = metrics_scraper(source, client, config=config, models=models, connection=connection)
     return scraper, () if owner is None else recorded_table(source)
 
@@ -214,7 +239,6 @@ def _recognised(
     wanted = None if config.name == AUTO else load_engine(config.name)
     engine = _detect(engines, results, wanted=wanted, url=url)
     _refuse_old(engine, results, url)
-    _refuse_batch_size(engine, config.max_num_seqs, url)
     return engine
 
 

@@ -15,10 +15,12 @@ from servetop.core.events import EngineSample
 from servetop.core.interfaces.run_source import EngineFacts
 from servetop.engines.control.control_client import HttpResult, ServerClient, bodies, is_local
 from servetop.engines.control.http_body import excerpt
+from servetop.engines.control.retry_delay import PageRetries
 from servetop.engines.metrics.exported_tables import exported_metrics
-from servetop.engines.metrics.metrics_source import METRICS_KEY_HELP, MetricsScraper
+from servetop.engines.metrics.metrics_source import MetricsScraper, metrics_error
 from servetop.engines.metrics.series_collector import SeriesCollector, SeriesReading
 from servetop.engines.process.stop_report import StopReport
+from servetop.engines.watching.health_check import HealthCheck
 
 if TYPE_CHECKING:
     from servetop.engines.engine import Engine
@@ -72,6 +74,10 @@ class EngineHandle:
         """Why `sample` returned None, in one line; None while metrics are read."""
         self.remark = ""
         """What to note about the server when the run begins; empty: nothing."""
+        self.health: HealthCheck | None = None
+        """What is sampled of a watched server until its metrics are read; None: nothing is."""
+        self.retries: PageRetries | None = None
+        """When a metrics page that could not be read is read again; None: with the next sample."""
         self._series = SeriesCollector(exported_metrics(facts))
         self._scraper = scraper
         self._last_sample: EngineSample | None = None
@@ -113,12 +119,32 @@ class EngineHandle:
     async def sample(self) -> EngineSample | None:
         """Scrape once; None if there is no metrics page, or if it cannot be read (`metrics_trouble`).
 
+        A watched server whose metrics were never read is asked for its health: its sample has no values.
+        """
+        sample = await self._read_metrics()
+        if self.health is None or sample is not None:
+            self.health = None
+            return sample
+        answer = await self.health.ask()
+        self._record_response(answer.result)
+        if not answer.is_given:
+            self.metrics_trouble = f"no answer to a health check ({answer.text})"
+        else:
+            self._series.collect({"": answer.page}, at=answer.end)
+        return answer.sample
+
+    async def _read_metrics(self) -> EngineSample | None:
+        """Read the metrics page, unless it is not due after it could not be read.
+
         A Prometheus server returns its last scrape: the same object is returned until there is a newer one.
         """
         scraper = self._scraper
         if scraper is None:
+            self.metrics_trouble = None if self.health is not None else self.metrics_trouble
             return None
         start = self._clock.now()
+        if self.retries is not None and not self.retries.is_due(start):
+            return None
         results = await scraper.fetch()
         end = self._clock.now()
         first = results[scraper.reader.paths[0]]
@@ -131,7 +157,9 @@ class EngineHandle:
         sample = scraper.reader.sample(pages, start=start - age, end=end - age) if first.ok else None
         if sample is not None:
             self._series.collect(pages, at=end - age)
-        self.metrics_trouble = None if sample else self._metrics_error(scraper, first)
+        self.metrics_trouble = None if sample else metrics_error(scraper, first, self.engine, url=self.url)
+        if self.retries is not None:
+            self.retries.add(end, read=sample is not None)
         self._last_sample = sample
         return sample
 
@@ -234,19 +262,6 @@ class EngineHandle:
         """Shorten the shutdown of a managed engine to seconds, also one in progress."""
         if self._process is not None:
             self._process.hurry()
-
-    def _metrics_error(self, scraper: MetricsScraper, result: HttpResult) -> str:
-        where = scraper.pages.where(scraper.reader.paths[0])
-        if result.error:
-            return f"no metrics from {where} ({result.error})"
-        if result.status in (401, 403):
-            own = scraper.pages.url == self.url
-            advice = "it wants a key: give --api-key-env or --header-env" if own else METRICS_KEY_HELP
-            return f"no metrics from {where} (HTTP {result.status}): {advice}"
-        advice = f": {self.engine.metrics_off_help}" if self.engine.metrics_off_help else ""
-        if not result.ok:
-            return f"no metrics from {where} (HTTP {result.status}){advice}"
-        return f"{where} has no metrics of {self.engine.title} (it begins {excerpt(result.body)!r}){advice}"
 
     async def _watch_process(self, process: EngineProcess) -> None:
         await process.exited.wait()

@@ -27,6 +27,8 @@ from servetop.reports.summary.watch_summary import watch_summary
 from servetop.run.exit_code import close_recording
 from servetop.run.watch.watch_loop import WatchLoop
 from servetop.run.watch.watched_replica import SAMPLE_PERIOD
+from servetop.run.watch.watched_rows import WatchedRows
+from servetop.tui.state.engine_page import EngineMetricsHistory
 from tests.harness import SLOW_MACHINE
 from tests.watched_server import watched_server
 
@@ -109,7 +111,58 @@ def test_a_server_without_metrics_gets_no_completion_either(tmp_path: Path) -> N
     assert {method for method, _ in server.seen} == {"GET"}
     with closing(RecordingReader.open(tmp_path / "watch.servetop")) as reader:
         summary = watch_summary(reader)
-    assert (summary.watched, summary.headline) == (None, "no metrics were read")
+        said = texts(reader)
+    assert summary.watched is not None
+    assert (summary.watched.judged, summary.server.max_running) == (False, None)
+    assert summary.headline.startswith("answered for 0:0")
+    assert summary.headline.endswith("without metrics that servetop knows limits are not judged")
+    assert "vLLM 0.11.0 answers (/health: HTTP 200 in" in said
+    assert "serves tiny, but no metrics are read (/metrics: HTTP 404)" in said
+
+
+def test_metrics_of_an_unknown_engine_are_recorded_for_the_engine_page_and_the_summary(tmp_path: Path) -> None:
+    path = tmp_path / "watch.servetop"
+
+    async def read_twice(_: WatchLoop, reader: RecordingReader) -> None:
+        await until(lambda: len(list(reader.engine_series())) > 1)
+
+    with watched_server() as server:
+        models = '{"data": [{"id": "x"}]}'
+        server.pages = {"/v1/models": models, "/metrics": '# TYPE acme_running gauge\nacme_running{gpu="0"} 3\n'}
+        end = watch(config_of(server.url), path, read_twice)
+    assert (end.exit_code, {method for method, _ in server.seen}) == (0, {"GET"})
+    with closing(RecordingReader.open(path)) as reader:
+        summary = watch_summary(reader)
+        history, at = EngineMetricsHistory(), reader.ticks()[-1].end
+        history.fold(list(reader.engine_series()))
+        page = history.page(reader.header, at, 8, until=at, span=8.0)
+    shown = [(line.spec.name, line.value) for group in page.groups for line in group.lines]
+    assert shown == [("acme_running", 3.0)]
+    assert [(each.series, each.value) for each in summary.engine_metrics or ()] == [("acme_running", 3.0)]
+
+
+def test_a_server_that_is_no_engine_is_an_error(tmp_path: Path) -> None:
+    with watched_server() as server:
+        server.pages = {"/": "Welcome to nginx!"}
+        config = config_of(server.url)
+        end = watch(replace(config, engine=replace(config.engine, model="x")), tmp_path / "watch.servetop")
+    assert (end.exit_code, "it is no engine that can be watched" in end.reason) == (3, True)
+
+
+def test_a_batch_limit_that_the_user_gives_makes_a_full_batch_visible(tmp_path: Path) -> None:
+    path = tmp_path / "watch.servetop"
+
+    async def judged(_: WatchLoop, reader: RecordingReader) -> None:
+        rows = WatchedRows(path)
+        try:
+            await until(lambda: (new := rows.new()) is not None and new[1][0].state == "batch-bound")
+        finally:
+            rows.close()
+
+    with watched_server(counts={"running": 8.0, "waiting": 30.0}) as server:
+        config = config_of(server.url)
+        watch(replace(config, engine=replace(config.engine, max_num_seqs=8)), path, judged)
+    assert {method for method, _ in server.seen} == {"GET"}
 
 
 def test_a_server_that_ends_is_waited_for_and_its_new_counters_add_up(tmp_path: Path) -> None:

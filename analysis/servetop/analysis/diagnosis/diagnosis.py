@@ -49,6 +49,8 @@ class Bottleneck(StrEnum):
     HEADROOM = "headroom"
     NO_METRICS = "no metrics"
     """A watched server whose metrics cannot be read at the moment."""
+    NOT_JUDGED = "not judged"
+    """A watched server answers, and has no metrics that servetop knows."""
     WAITING = "requests wait"
     """Requests wait at a watched server, whose load is unknown."""
     SERVING = "serving"

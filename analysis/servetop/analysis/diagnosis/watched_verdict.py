@@ -16,7 +16,10 @@ from servetop.analysis.diagnosis.overload_now import batch_bound, kv_bound, perc
 from servetop.analysis.diagnosis.queue_detectors import BATCH_FULL, SHORT_QUEUE
 from servetop.analysis.engine_gauges import KV_ROOMY
 from servetop.analysis.series.page_rates import RARE
+from servetop.core.interfaces.sampled_values import has_values
 from servetop.core.text.formats import clock
+
+NOT_JUDGED = "the server answers, and has no metrics by which servetop knows its limits"
 
 
 def watched_verdict(moment: Moment) -> Diagnosis:
@@ -27,6 +30,8 @@ def watched_verdict(moment: Moment) -> Diagnosis:
         newest = max(moment.stats.at - moment.sample_age, 0.0)  # a Prometheus server may have it from before
         since = "" if math.isnan(moment.sample_age) else f"since {clock(newest)}"
         return Diagnosis(bottleneck=Bottleneck.NO_METRICS, evidence=tuple(filter(None, [since])))
+    if not has_values(moment.stats.engine):
+        return Diagnosis(bottleneck=Bottleneck.NOT_JUDGED, evidence=(NOT_JUDGED,))
     for rule in (_kv, _batch, _waits, _idle, _serves):
         found = rule(moment)
         if found is not None:

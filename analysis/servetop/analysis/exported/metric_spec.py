@@ -34,6 +34,8 @@ class MetricKind(StrEnum):
     """Increase of a histogram's sum / increase of its count."""
     QUANTILES = "quantiles"
     """p50 and p90 of a histogram's observations in the period, interpolated within buckets as by Prometheus."""
+    P99 = "p99"
+    """p99 of a histogram's observations in the period, interpolated in the same way."""
     GAUGE = "gauge"
     """The newest value."""
     IMBALANCE = "imbalance"
@@ -89,7 +91,7 @@ class MetricSpec:
         match self.kind:
             case MetricKind.MEAN:
                 return (_ending(self.series, "_sum"), _ending(self.series, "_count"))
-            case MetricKind.QUANTILES:
+            case MetricKind.QUANTILES | MetricKind.P99:
                 return (_ending(self.series, "_bucket"),)
             case MetricKind.GAUGE:
                 return (self.series,)
@@ -99,7 +101,7 @@ class MetricSpec:
     @property
     def labels(self) -> tuple[str, ...]:
         """The labels that distinguish its series; rows that differ only in other labels are added up."""
-        if self.kind is MetricKind.QUANTILES:
+        if self.kind in (MetricKind.QUANTILES, MetricKind.P99):
             return (BOUND,)
         if self.averaged or self.kind is MetricKind.IMBALANCE:
             return tuple({self.by or RANK: None, RANK: None})

@@ -12,7 +12,7 @@ from servetop.analysis.exported.metric_spec import BOUND, RANK, REPLICA, MetricK
 from servetop.analysis.exported.scrape_history import ScrapeHistory, SeriesName
 from servetop.core.arrays import FloatArray
 
-P50, P90 = 0.5, 0.9
+P50, P90, P99 = 0.5, 0.9, 0.99
 _BLOCK = 500
 """Scrapes that are unpacked together."""
 MOST_LABELS = 32
@@ -157,6 +157,8 @@ def _value(
             values = _sum(periods.newest, own) / (len(own) if spec.averaged else 1)
         case MetricKind.QUANTILES:
             values, p90, first, buckets = _quantiles(periods, own)
+        case MetricKind.P99:
+            values = _quantile_of_each(P99, *_cumulative(periods, own))
         case _:
             values = _ratio(_sum(periods.increases, own), _sum(periods.increases, others[0])) + spec.plus
     return ExportedValue(
@@ -166,7 +168,7 @@ def _value(
 
 def _family(spec: MetricSpec, source: str) -> str:
     """Return the name of a histogram instead of that of its buckets or sum."""
-    histogram = spec.kind in (MetricKind.MEAN, MetricKind.QUANTILES)
+    histogram = spec.kind in (MetricKind.MEAN, MetricKind.QUANTILES, MetricKind.P99)
     return source.removesuffix("_bucket").removesuffix("_sum") if histogram else source
 
 
@@ -209,17 +211,28 @@ def _imbalance(periods: Periods, own: list[int]) -> FloatArray | None:
 
 def _quantiles(periods: Periods, own: list[int]) -> tuple[FloatArray, FloatArray, float, FloatArray]:
     """Return p50 and p90 of each period from cumulative buckets, the first bound above 0, and the common buckets."""
-    groups = _grouped_by_bound(periods.columns, own)
-    bounds = np.array(sorted(groups))
-    counts = np.stack([_sum(periods.increases, groups[bound]) for bound in bounds]) if bounds.size else np.empty((0, 0))
-    shape = periods.seconds.shape
-    p50, p90, buckets = np.full(shape, np.nan), np.full(shape, np.nan), np.full((*shape, 2), np.nan)
-    for period in range(shape[0] if bounds.size else 0):
-        cumulative = np.maximum.accumulate(np.nan_to_num(counts[:, period]))
-        p50[period], p90[period] = (_quantile(bounds, cumulative, share) for share in (P50, P90))
-        buckets[period] = _common_bucket(bounds, cumulative)
+    bounds, counts = _cumulative(periods, own)
+    p50, p90 = (_quantile_of_each(share, bounds, counts) for share in (P50, P90))
+    buckets = np.full((len(counts), 2), np.nan)
+    for period in range(len(counts) if bounds.size else 0):
+        buckets[period] = _common_bucket(bounds, counts[period])
     above = bounds[(bounds > 0) & np.isfinite(bounds)]
     return p50, p90, float(above[0]) if above.size else 0.0, buckets
+
+
+def _cumulative(periods: Periods, own: list[int]) -> tuple[FloatArray, FloatArray]:
+    """Return the bounds of a histogram, and how many observations of each period are up to each of them."""
+    groups = _grouped_by_bound(periods.columns, own)
+    bounds = np.array(sorted(groups))
+    if not bounds.size:
+        return bounds, np.empty((periods.seconds.size, 0))
+    counts = np.stack([_sum(periods.increases, groups[bound]) for bound in bounds], axis=1)
+    return bounds, np.maximum.accumulate(np.nan_to_num(counts), axis=1)
+
+
+def _quantile_of_each(share: float, bounds: FloatArray, counts: FloatArray) -> FloatArray:
+    """Return a quantile of each period, NaN for those without observations."""
+    return np.array([_quantile(bounds, each, share) if bounds.size else math.nan for each in counts], dtype=np.float64)
 
 
 def _common_bucket(bounds: FloatArray, cumulative: FloatArray) -> tuple[float, float]:

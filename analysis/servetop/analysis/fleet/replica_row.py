@@ -44,6 +44,7 @@ _CLASSES = {
     Bottleneck.BATCH: ReplicaClass.SATURATED,
     Bottleneck.WAITING: ReplicaClass.QUEUE,
     Bottleneck.NO_METRICS: ReplicaClass.DEAD,
+    Bottleneck.NOT_JUDGED: ReplicaClass.SERVING,
     Bottleneck.SERVING: ReplicaClass.SERVING,
     Bottleneck.IDLE: ReplicaClass.IDLE,
 }

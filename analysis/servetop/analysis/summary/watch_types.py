@@ -47,6 +47,8 @@ class WatchedFigures:
     mean_queue_ms: float | None
     """Mean time in the queue."""
     limits: tuple[WatchedLimit, ...]
+    judged: bool = True
+    """False if the server answered, and never exported a metric by which limits are judged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

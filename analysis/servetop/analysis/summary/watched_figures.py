@@ -19,6 +19,9 @@ from servetop.core.units import MS_PER_S
 REQUESTS_WAIT = "requests wait"
 """The name of a queue that neither full KV blocks nor a full batch explain."""
 
+_JUDGED = ("running", "waiting", "kv_usage", "kv_blocks_used", "preemptions")
+"""Gauges and counters by which limits are judged."""
+
 
 def watched_figures(record: RunRecord, run: RunColumns) -> WatchedFigures | None:
     """Return the figures from the first metrics page to the end; None if no page was read."""
@@ -43,6 +46,7 @@ def watched_figures(record: RunRecord, run: RunColumns) -> WatchedFigures | None
         mean_e2el_ms=_mean(run, "e2el_seconds_total", "e2el_requests_total"),
         mean_queue_ms=_mean(run, "queue_seconds_total", "queued_requests_total"),
         limits=tuple(_limits(record)),
+        judged=any(not np.isnan(record.history.column(name)).all() for name in _JUDGED),
     )
 
 
@@ -51,6 +55,9 @@ def watch_headline(figures: WatchedFigures | None) -> str:
     if figures is None:
         return "no metrics were read"
     whole = formats.clock(figures.seconds)
+    if not figures.judged:
+        answered = formats.clock(figures.seconds - figures.seconds_without_metrics)
+        return f"answered for {answered} of {whole}: without metrics that servetop knows limits are not judged"
     parts = [f"{each.name} for {formats.clock(each.seconds)}" for each in figures.limits]
     if figures.seconds_without_metrics:
         parts.append(f"without metrics for {formats.clock(figures.seconds_without_metrics)}")

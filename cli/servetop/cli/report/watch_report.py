@@ -29,6 +29,9 @@ from servetop.reports.summary.watch_summary import watch_summary
 from servetop.reports.tables import cell, light_table, titled
 from servetop.run import console
 
+_MOST_UNKNOWN = 12
+"""Metrics of an unknown engine in the summary."""
+
 
 def refuse_client_figures(percentiles: Sequence[float] | None, prices: Sequence[str]) -> None:
     """Raise UsageError for an option of `summary` about requests, of which a watch has none."""
@@ -67,6 +70,8 @@ def _tables(summary: WatchSummary) -> Iterator[Group]:
             table.add_row(*row)
         yield titled(LATENCY_CAPTION, table)
     telling = [each for each in telling_metrics(metrics) if each.name not in LATENCIES]
+    if summary.watched is not None and not summary.watched.judged:  # by its own names, or its answers
+        telling = [each for each in metrics if each.value][:_MOST_UNKNOWN]
     if telling:
         yield exported_table(telling)
 

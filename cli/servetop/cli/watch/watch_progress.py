@@ -10,15 +10,20 @@ from servetop.analysis.diagnosis.diagnosis import Bottleneck, Diagnosis
 from servetop.analysis.live_stats import LiveStats, live_stats
 from servetop.core.events import Note, Severity
 from servetop.core.text import formats
+from servetop.core.text.sanitize import sanitize_line
+from servetop.engines.watching.health_check import HEALTH_SECONDS
 from servetop.recordings.read.reader import RecordingReader
 from servetop.run import console
 from servetop.run.process.recording_trouble import RECORDER
-from servetop.tui.state.engine_page import EnginePage, MetricLine
+from servetop.tui.drawing.quantities import value_text
+from servetop.tui.state.engine_page import Activity, EnginePage, MetricLine
 from servetop.tui.state.run_state import RunState
 
 SECONDS_BETWEEN_LINES = 10.0
 SHORT_NAMES = {"TTFT": "TTFT", "ITL": "ITL", "TPOT": "TPOT", "E2EL": "E2EL", "time in the queue": "queued"}
 """Latencies of the engine page in the line, with their names there."""
+_MOST_UNKNOWN = 4
+"""Metrics of an unknown engine in a line."""
 _PRINTED = ("engine", "metrics", "user")
 """Sources whose notes are news of the server, whatever their severity."""
 
@@ -31,6 +36,8 @@ class WatchProgress:
         self._state = RunState(self._reader.header, read=self._reader.past_ticks)
         self._next = 0.0
         self._shown: Bottleneck | None = None
+        self._answers_since = math.nan
+        """Since when a server without known metrics answers, in seconds; NaN if it does not, or has such metrics."""
 
     def show(self) -> None:
         """Print what is new."""
@@ -43,11 +50,16 @@ class WatchProgress:
             return
         at = self._state.history.ticks[-1].end
         stats = live_stats(self._state.history, at, span=1.0)
-        self._show_verdict(at, self._state.verdict(stats))
+        verdict = self._state.verdict(stats)
+        self._show_verdict(at, verdict)
+        if verdict.bottleneck is not Bottleneck.NOT_JUDGED or stats.engine is None:
+            self._answers_since = math.nan
+        elif math.isnan(self._answers_since):
+            self._answers_since = stats.engine.scrape_start
         if at >= self._next:
             self._next = at + SECONDS_BETWEEN_LINES
             page = self._state.engine_metrics.page(self._state.header, at, 1, until=at, span=1.0)
-            self.print_line(state_line(stats, page))
+            self.print_line(state_line(stats, page, answers_since=self._answers_since))
 
     def _show_verdict(self, at: float, verdict: Diagnosis) -> None:
         """Print a verdict that is another one than before."""
@@ -67,10 +79,25 @@ class WatchProgress:
             self._reader.close()
 
 
-def state_line(stats: LiveStats, page: EnginePage) -> str:
+def state_line(stats: LiveStats, page: EnginePage, *, answers_since: float = math.nan) -> str:
     """Return the server's own figures of the last ten seconds in one line; what it does not export is left out."""
     latencies = _latencies(page) if stats.is_watched_now else ()
-    return " │ ".join([f"{formats.clock(stats.at)}  engine", *_figures(stats), *latencies])
+    figures = [*_figures(stats), *latencies]
+    if stats.engine is not None and not math.isnan(answers_since):
+        took = formats.seconds(stats.engine.scrape_end - stats.engine.scrape_start)
+        figures = [f"answers in {took} since {formats.clock(answers_since)}", *_unknown(page)]
+    return " │ ".join([f"{formats.clock(stats.at)}  engine", *figures])
+
+
+def _unknown(page: EnginePage) -> Iterator[str]:
+    """Yield the first metrics of an unknown engine by their own names, or that there are none."""
+    lines = [line for group in page.groups for line in group.lines if line.source != HEALTH_SECONDS]
+    active = [line for line in lines if line.activity is Activity.ACTIVE and not page.outdated]
+    for line in active[:_MOST_UNKNOWN]:
+        value = value_text(line.value, line.spec.unit, p90=line.p90, at_most=line.at_most, bucket=line.bucket)
+        yield sanitize_line(f"{line.spec.name} {line.label}".strip() + f" = {value}")
+    if not lines:
+        yield "no metrics"
 
 
 def _figures(stats: LiveStats) -> Iterator[str]:

@@ -14,6 +14,7 @@ from servetop.core.config import ConnectionConfig, EngineConfig
 from servetop.core.interfaces.series_scrape import PROCESS_START
 from servetop.engines.control.control_client import HttpResult, HttpResults, ServerClient
 from servetop.engines.control.credentials import metrics_client
+from servetop.engines.control.http_body import excerpt
 from servetop.engines.control.patient_client import PatientClient
 from servetop.engines.control.server_url import ServerUrl
 from servetop.engines.metrics.exported_tables import exported_by
@@ -203,6 +204,21 @@ def metrics_scraper(
     owned = url != client.url
     server = ServerClient(url, connection=connection) if owned else client
     return MetricsScraper(reader, ServerSource(server, owned=owned, timeout=engine.scrape_timeout), models)
+
+
+def metrics_error(scraper: MetricsScraper, result: HttpResult, engine: Engine, *, url: str) -> str:
+    """Return why a page of the engine at `url` gave no sample, and what to do, in one line."""
+    where = scraper.pages.where(scraper.reader.paths[0])
+    if result.error:
+        return f"no metrics from {where} ({result.error})"
+    if result.status in (401, 403):
+        own = scraper.pages.url == url
+        advice = "it wants a key: give --api-key-env or --header-env" if own else METRICS_KEY_HELP
+        return f"no metrics from {where} (HTTP {result.status}): {advice}"
+    advice = f": {engine.metrics_off_help}" if engine.metrics_off_help else ""
+    if not result.ok:
+        return f"no metrics from {where} (HTTP {result.status}){advice}"
+    return f"{where} has no metrics of {engine.title} (it begins {excerpt(result.body)!r}){advice}"
 
 
 def with_port(url: str, port: int) -> str:

@@ -155,4 +155,4 @@ def _headlines(replicas: Sequence[ReplicaWatch]) -> Iterator[str]:
 
 def _has_news(replica: ReplicaWatch) -> bool:
     watched = replica.watched
-    return watched is None or bool(watched.limits) or watched.seconds_without_metrics > 0
+    return watched is None or bool(watched.limits) or not watched.judged or watched.seconds_without_metrics > 0

@@ -43,10 +43,12 @@ async def attach_servers(
     *,
     on_line: Callable[[LogLine], None],
     on_change: OnChange,
+    watched: bool = False,
 ) -> AttachedServers:
     """Attach to the server, or servers, of a run whose requests have the headers of `workload`.
 
-    EngineError if that fails. A server of unknown engine receives some short requests, unless the endpoint is given.
+    EngineError if that fails. A server of unknown engine receives some short requests, unless the endpoint is given or
+    it is only `watched`.
     """
     headers, replicas = all_headers(workload, os.environ), None
     if config.front_door is not None:
@@ -59,9 +61,9 @@ async def attach_servers(
 
         handle = replicas = await attach_replicas(config, clock, on_change=on_change, headers=headers)
     else:
-        handle = await attach_engine(config, clock, headers=headers, on_line=on_line)
+        handle = await attach_engine(config, clock, headers=headers, on_line=on_line, watched=watched)
     found, remark = None, ""
-    if handle.facts.name == FALLBACK and not workload.endpoint:
+    if handle.facts.name == FALLBACK and not (workload.endpoint or watched):
         found, remark = await _format_of(handle, config, workload)
     remarks = tuple(each for each in (handle.remark, remark) if each)
     return AttachedServers(handle=handle, replicas=replicas, request_format=found, remarks=remarks)

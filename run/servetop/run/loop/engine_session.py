@@ -49,16 +49,16 @@ class EngineSession:
         workload: WorkloadConfig | None = None,
         resets_cache: bool = False,
         sample_period: float = TICK_SECONDS,
-        sparing: bool = False,
+        watched: bool = False,
     ) -> None:
         """The headers of `workload` go to the attached server, or servers, with every request.
 
-        Metrics are read every `sample_period` seconds, less often if the engine asks for that, or `sparing` a slow one.
+        Metrics are read every `sample_period` seconds, less often if the engine or a slow page of a `watched` one asks.
         """
         self._config, self._clock = config, clock
         self._workload = workload or WorkloadConfig()
         self._resets_cache = resets_cache
-        self._sample_period, self._sparing = sample_period, sparing
+        self._sample_period, self._watched = sample_period, watched
         self._handle: EngineHandle | ReplicaGroup | None = None
         self._replicas: ReplicaGroup | None = None
         """The handle, if there are several servers."""
@@ -95,7 +95,12 @@ class EngineSession:
             self._first_launched = self._first_launched or self._handle.launched
         else:
             attached = await attach_servers(
-                config, self._clock, self._workload, on_line=self._keep_log_line, on_change=self._note_servers
+                config,
+                self._clock,
+                self._workload,
+                on_line=self._keep_log_line,
+                on_change=self._note_servers,
+                watched=self._watched,
             )
             self._handle, self._replicas = attached.handle, attached.replicas
             self.request_format = attached.request_format
@@ -103,7 +108,8 @@ class EngineSession:
                 self._note_servers(False, remark)
         self._metrics_notes.started()
         period = max(self._sample_period, self._handle.engine.scrape_period)
-        self._sampler = EngineSampler(self._handle, self._clock, period=period, sparing=self._sparing)
+        sparing = self._watched and config.metrics_url is None  # a Prometheus server answers, not the engine
+        self._sampler = EngineSampler(self._handle, self._clock, period=period, sparing=sparing)
         self._sampler.start()
         self._note_caveat(self._handle.engine.metrics_caveat)
         return self._handle.facts

@@ -7,8 +7,12 @@ from typing import Protocol
 
 from servetop.core.bounds import LARGEST_VALUE
 from servetop.core.events import EngineSample, Note, Severity
+from servetop.core.interfaces.sampled_values import has_values
 from servetop.engines.engine import Engine
 from servetop.engines.metrics.metrics_reader import GAUGES
+
+MOST_REASONS = 3
+"""Reasons that are noted of one outage of the metrics."""
 
 
 class SampledServer(Protocol):
@@ -29,7 +33,8 @@ class MetricsNotes:
     """Compares each reading with those before; each loss is noted once."""
 
     def __init__(self) -> None:
-        self._trouble: str | None = None
+        self._reasons: list[str] = []
+        """Why the metrics cannot be read, as far as that was noted; empty while they are read."""
         self._exported: set[str] = set()
         """Fields that a sample had since the engine started."""
         self._lost: set[str] = set()
@@ -41,16 +46,24 @@ class MetricsNotes:
 
     def of(self, server: SampledServer, samples: Sequence[EngineSample], *, at: float) -> list[Note]:
         """Return what there is to note at `at` seconds about new samples of a server."""
-        texts = [*self._changed_trouble(server.metrics_trouble)]
+        texts = [*self._changed_trouble(server.metrics_trouble, samples)]
         if not server.engine.idle_metrics_vanish:
             texts += self._newly_lost(samples)
         return [Note(at=at, severity=severity, source="metrics", text=text) for severity, text in texts]
 
-    def _changed_trouble(self, trouble: str | None) -> Iterator[tuple[Severity, str]]:
-        """Yield when the metrics page becomes unreadable, and when it is readable again."""
-        if trouble != self._trouble:
-            yield (Severity.WARNING, trouble) if trouble else (Severity.INFO, "metrics are back")
-        self._trouble = trouble
+    def _changed_trouble(self, trouble: str | None, samples: Sequence[EngineSample]) -> Iterator[tuple[Severity, str]]:
+        """Yield when the metrics page becomes unreadable, and when it is readable again.
+
+        Each reason is noted once in an outage, and MOST_REASONS at most: readings may fail for several in turn.
+        """
+        if trouble is None:
+            if self._reasons:
+                answered = bool(samples) and not any(map(has_values, samples))
+                yield Severity.INFO, "it answers again" if answered else "metrics are back"
+            self._reasons = []
+        elif trouble not in self._reasons and len(self._reasons) < MOST_REASONS:
+            self._reasons.append(trouble)
+            yield Severity.WARNING, trouble
 
     def _newly_lost(self, samples: Sequence[EngineSample]) -> Iterator[tuple[Severity, str]]:
         """Yield the fields that an earlier sample of this engine had and that are now missing or invalid."""

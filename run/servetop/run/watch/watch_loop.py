@@ -17,6 +17,7 @@ from servetop.core.events import Action, Command, RunEnd, Severity
 from servetop.core.interfaces.run_source import EngineFacts
 from servetop.core.text import formats
 from servetop.core.tick import TICK_SECONDS, ClientTick
+from servetop.engines.control.retry_delay import retry_delay
 from servetop.engines.handle import LaunchedServer
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.resume import RunStart
@@ -64,10 +65,6 @@ class WatchedEngine(RecordedEngine, Protocol):
         ...
 
 
-RETRY_SECONDS = 2.0
-"""Between two attempts to attach again to a server that stopped responding."""
-
-
 class WatchLoop:
     """Drives one watch: call `run` once; `stop_requests` may be used from a signal handler."""
 
@@ -84,7 +81,7 @@ class WatchLoop:
                 self._clock,
                 workload=config.workload,
                 sample_period=SAMPLE_PERIOD,
-                sparing=config.engine.metrics_url is None,  # a Prometheus server answers, not the engine
+                watched=True,
             )
         )
         self.ticks = TickRecorder(recorder, self._engine, clock=self._clock, alert=alert)
@@ -196,7 +193,7 @@ class WatchLoop:
         except EngineError:
             if self._silent_since is None:
                 raise
-            self._retry_at = self._clock.now() + RETRY_SECONDS
+            self._retry_at = self._clock.now() + retry_delay(self._clock.now() - self._silent_since)
             return
         self._note_return(facts)
         facts = self._of_all or facts  # a second server may have responded since the first one did
@@ -222,7 +219,7 @@ class WatchLoop:
     async def _lose_server(self) -> None:
         """Note that the server is gone, and begin to wait for it."""
         self._silent_since = self._clock.now()
-        self._retry_at = self._silent_since + RETRY_SECONDS
+        self._retry_at = self._silent_since + retry_delay(0.0)
         self.warn("engine", text=f"{self._engine.death()}: the watch waits for it")
         await self._engine.stop()
 

@@ -17,6 +17,7 @@ from servetop.core.interfaces.run_source import EngineFacts
 from servetop.core.interfaces.series_scrape import PROCESS_START, SeriesScrape
 from servetop.core.text import formats
 from servetop.engines.attach import attach_engine
+from servetop.engines.control.retry_delay import retry_delay
 from servetop.engines.handle import EngineHandle
 from servetop.engines.metrics.metrics_sampler import EngineSampler
 from servetop.engines.metrics.sample_merge import COUNTERS, CounterIncreases
@@ -26,8 +27,6 @@ from servetop.run.watch.addresses import WatchedAddress
 
 SAMPLE_PERIOD = 1.0
 """Seconds between two readings of the metrics of a server, unless its page takes long (`scrape_period`)."""
-FIRST_RETRY, LAST_RETRY = 2.0, 30.0
-"""Seconds between two attempts to attach: each is twice the one before, up to the last."""
 _SPREAD = 0.618034
 """Multiples of the golden ratio spread the readings of all servers evenly over the period."""
 PROCESS_CPU = "process_cpu_seconds_total"
@@ -66,6 +65,8 @@ class WatchedReplica:
         self._restarted = asyncio.Event()
         self._attached_now = False
         """Whether no sample was read since the last attempt to attach succeeded."""
+        self._remark = ""
+        """What was noted about it when it was attached last."""
         self._read_since_attached = False
         """Whether the series were read since then."""
         self._process = (math.nan, math.nan)
@@ -114,25 +115,27 @@ class WatchedReplica:
             self._add_samples([sample] if sample is not None and sample is not self._newest else [])
 
     async def _watch(self) -> None:
-        retry = FIRST_RETRY
+        lost_at = self._clock.now()
         while True:
             if await self._attach():
-                retry = FIRST_RETRY
                 await self._until_lost()
+                lost_at = self._clock.now()
                 continue
-            await self._clock.sleep_until(self._clock.now() + retry)
-            retry = min(2 * retry, LAST_RETRY)
+            await self._clock.sleep_until(self._clock.now() + retry_delay(self._clock.now() - lost_at))
 
     async def _attach(self) -> bool:
         """Attach, and begin to read the metrics; whether that worked."""
         try:
-            handle = await attach_engine(self._config, self._clock, headers=self._headers)
+            handle = await attach_engine(self._config, self._clock, headers=self._headers, watched=True)
         except (EngineError, UsageError) as error:
             self._note_failure(error)
             self.tried.set()
             return False
         before, self.facts, self._handle, self.failure = self.facts, handle.facts, handle, None
         self._metrics_notes.started()
+        if handle.remark and handle.remark != self._remark:
+            self._note(Severity.WARNING, handle.remark)
+        self._remark = handle.remark
         self._note_attached(before, handle.facts)
         self._restarted.clear()
         self._attached_now, self._read_since_attached = True, False

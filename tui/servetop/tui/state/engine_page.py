@@ -168,7 +168,7 @@ class EngineMetricsHistory:
         if not header.has_engine_series:
             return _NOT_RECORDED
         if not specs:
-            return f"{header.engine.title} has no Prometheus metrics that servetop knows"
+            return f"{header.engine.title} has no metrics that servetop can show: give their address with --metrics-url"
         return "" if self._history.up_to(at) else f"no metrics from {header.engine.title} yet"
 
     def _trends(

@@ -17,6 +17,7 @@ _STYLES = {
     Bottleneck.HEADROOM: ("✓", "good"),
     Bottleneck.SERVING: ("✓", "good"),
     Bottleneck.UNCLEAR: ("?", "muted"),
+    Bottleneck.NOT_JUDGED: ("?", "muted"),
     Bottleneck.FAILED: ("✖", "bad"),
     Bottleneck.FAILING: ("✖", "bad"),
     Bottleneck.STALL: ("✖", "bad"),
