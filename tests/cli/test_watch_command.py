@@ -70,6 +70,19 @@ def test_a_watch_of_some_seconds_prints_a_summary_without_a_client(servetop: Ser
 
 
 @pytest.mark.integration
+def test_a_given_batch_limit_is_that_of_the_server_and_nothing_is_set(servetop: Servetop) -> None:
+    with watched_server() as server:
+        done = servetop("watch", server.url, "--headless", "--duration", "1s", "--max-num-seqs", "7")
+    assert done.code == 0, done.err
+    assert {method for method, _ in server.seen} == {"GET"}
+    (recording,) = servetop.folder.glob("*.servetop")
+    with contextlib.closing(RecordingReader.open(recording)) as reader:
+        facts = reader.header.engine
+    assert facts is not None
+    assert facts.max_num_seqs == 7
+
+
+@pytest.mark.integration
 def test_keys_and_headers_go_with_every_request(servetop: Servetop) -> None:
     with watched_server() as server:
         done = servetop("watch", server.url, "--headless", "--duration", "1s", "--no-record", "--json")

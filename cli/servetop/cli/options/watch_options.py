@@ -101,6 +101,17 @@ class WatchOptions:
             default="the first that the server lists",
         ),
     ] = None
+    max_num_seqs: Annotated[
+        int | None,
+        engine_option(
+            "--max-num-seqs",
+            "The batch size limit that the server runs with, if it does not export it (vLLM): needed to judge whether "
+            "it is batch-bound. It is never set.",
+            unit="SEQUENCES",
+            default="as exported",
+            minimum=1,
+        ),
+    ] = None
     metrics_url: MetricsUrl = None
     metrics_api_key_env: MetricsApiKeyEnv = None
     metrics_header_env: MetricsHeaderEnv = dataclasses.field(default_factory=dict)
