@@ -18,6 +18,8 @@ from servetop.engines.control.http_body import excerpt
 from servetop.engines.control.patient_client import PatientClient
 from servetop.engines.control.server_url import ServerUrl
 from servetop.engines.metrics.exported_tables import exported_by
+from servetop.engines.metrics.lora_requests import RUNNING
+from servetop.engines.metrics.lora_requests import SOURCE as LORA
 from servetop.engines.metrics.metrics_reader import SCRAPE_TIMEOUT, MetricsReader
 from servetop.engines.metrics.model_rows import other_models, own_rows
 from servetop.engines.metrics.prometheus_server import (
@@ -195,7 +197,8 @@ def metrics_scraper(
         address = MetricsAddress.parse(config.metrics_url)
         page = ServerUrl.page(address.url)
         source_client = metrics_client(page, client, config=config, environ=os.environ, connection=connection)
-        further = frozenset((PROCESS_START, *wanted_labels(exported_by(engine))))
+        wanted = wanted_labels(exported_by(engine))
+        further = frozenset((PROCESS_START, *wanted, *((LORA,) if RUNNING in wanted else ())))
         source = ConfiguredSource(
             source_client, reader, further=further, match=address.match, timeout=engine.scrape_timeout
         )

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from servetop.analysis.exported.metric_spec import REPLICA, MetricKind, MetricSpec, wanted_labels
 from servetop.core.bounds import LARGEST_VALUE
 from servetop.core.interfaces.series_scrape import MAX_SERIES, PROCESS_START, SeriesScrape, pack_numbers
+from servetop.engines.metrics.lora_requests import ADAPTER, lora_rows
 from servetop.engines.metrics.metrics_reader import Pages
 from servetop.engines.metrics.prometheus_text import scan
 
@@ -58,7 +59,10 @@ class SeriesCollector:
         self._due = (self._due if at - self._due < SERIES_PERIOD / 2 else at) + SERIES_PERIOD
         found: dict[str, float] = {}
         for page in pages.values():
-            for name, rows in scan(page.decode("utf-8", errors="replace"), self._wanted).items():
+            text = page.decode("utf-8", errors="replace")
+            for series, adapter, value in lora_rows(text, self._wanted):
+                found[_key(series, (ADAPTER,) if adapter else (), {ADAPTER: adapter})] = value
+            for name, rows in scan(text, self._wanted).items():
                 for row in rows:
                     if abs(row.value) <= LARGEST_VALUE:  # False for NaN
                         key = _key(name, kept, row.labels) if (kept := self._wanted[name]) else name

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from servetop.analysis.exported.metric_spec import MetricSpec, Unit
+from servetop.engines.metrics.lora_requests import ADAPTER, MOST, RUNNING, WAITING
 from servetop.engines.metrics.spec_builders import (
     gauge_of,
     imbalance_of,
@@ -25,6 +26,7 @@ _TRANSFER, _COMPUTE, _RANKS, _PROCESS = (
     "Data-parallel ranks",
     "API server process",
 )
+_LORA = "LoRA adapters"
 _ACCEPTED, _DRAFTS = f"{_V}spec_decode_num_accepted_tokens", f"{_V}spec_decode_num_drafts"
 _TPS, _RPS, _BPS = Unit.TOKENS_PER_SECOND, Unit.REQUESTS_PER_SECOND, Unit.BYTES_PER_SECOND
 
@@ -51,6 +53,9 @@ VLLM_EXPORTED: tuple[MetricSpec, ...] = (
     rate_of(_QUEUE, "finished:", f"{_V}request_success", by="finished_reason", unit=_RPS),
     rate_of(_QUEUE, "rejected:", f"{_V}admission_rejections", by="reason", unit=_RPS),
     rate_of(_QUEUE, "corrupted requests", f"{_V}corrupted_requests", unit=_RPS),
+    gauge_of(_LORA, "runs:", RUNNING, by=ADAPTER),
+    gauge_of(_LORA, "waits:", WAITING, by=ADAPTER),
+    gauge_of(_LORA, "adapters in a batch, at most", MOST),
     quantiles_of(_LATENCY, "TTFT", f"{_V}time_to_first_token_seconds"),
     quantiles_of(_LATENCY, "ITL", f"{_V}inter_token_latency_seconds"),
     quantiles_of(_LATENCY, "TPOT", f"{_V}request_time_per_output_token_seconds", f"{_V}time_per_output_token_seconds"),
