@@ -61,7 +61,7 @@ def row(name: str, load: Load, report: Mapping[str, Any]) -> str:
 
 
 def _percent(value: float | None) -> str:
-    return "–" if value is None else f"{value:+.2f} %"
+    return "–" if value is None else f"{round(value, 2) + 0.0:+.2f} %"
 
 
 def _number(value: float | None) -> str:

@@ -40,6 +40,19 @@ def test_the_command_gets_the_result_of_the_run(
     )
 
 
+def test_what_servetop_set_for_itself_is_not_in_its_environment(
+    recorder: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
+    monkeypatch.setenv("SERVETOP_ADDED", "OPENBLAS_NUM_THREADS")
+    written = tmp_path / "environment"
+    words = (sys.executable, "-c", "import os, sys; open(sys.argv[1], 'w').write(' '.join(os.environ))", str(written))
+    run_on_finish(words, recorder, exit_code=0)
+    names = written.read_text().split()
+    assert "SERVETOP_RECORDING" in names
+    assert {"OPENBLAS_NUM_THREADS", "SERVETOP_ADDED"}.isdisjoint(names)
+
+
 def test_what_it_prints_goes_to_stderr_or_nowhere(recorder: Recorder, capfd: pytest.CaptureFixture[str]) -> None:
     command = (sys.executable, "-c", "import sys; print('out'); print('err', file=sys.stderr)")
     run_on_finish(command, recorder, exit_code=0)

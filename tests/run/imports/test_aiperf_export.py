@@ -16,7 +16,7 @@ from servetop.recordings.library.catalog import resolve
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.verify.verdict import VerifyVerdict
 from servetop.recordings.verify.verify import verify
-from servetop.reports.export.aiperf_records import aiperf_records
+from servetop.reports.export.aiperf_records import SUMMARY_FILE, aiperf_records, aiperf_summary
 from servetop.reports.export.stage_rows import exported_stages
 from servetop.run.imports.aiperf_export import read_aiperf_records
 from servetop.run.imports.record_import import record_import
@@ -154,6 +154,15 @@ def test_an_exported_stage_is_the_same_after_an_import(name: str, tmp_path: Path
         for key in ("credit_issued_ns", "request_start_ns", "request_end_ns"):
             assert found["metadata"][key] == pytest.approx(expected["metadata"][key], abs=2_000)
         assert found.get("error") == expected.get("error")
+
+
+def test_a_summary_without_the_configuration_is_said_to_lack_it(tmp_path: Path) -> None:
+    with contextlib.closing(RecordingReader.open(resolve("sample"))) as reader:
+        stage = exported_stages(reader, None)[0]
+        (tmp_path / "profile_export.jsonl").write_text("".join(aiperf_records(reader, stage)), encoding="utf-8")
+        (tmp_path / SUMMARY_FILE).write_text("".join(aiperf_summary(reader, stage)), encoding="utf-8")
+    (found,) = read_results(tmp_path / "profile_export.jsonl")
+    assert found.remarks == [f"{SUMMARY_FILE} has no input_config: model, rate and concurrency are unknown"]
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def _figures(figures: Sequence[AuditedFigure], *, compared: bool) -> Iterator[st
     heads = ("server", "client", "error") if compared else ("server",)
     yield f"{'':<20}" + "".join(f"{each:>12}" for each in heads)
     for each in figures:
-        error = _NONE if each.error_percent is None else f"{each.error_percent:+.2f} %"
+        error = _NONE if each.error_percent is None else f"{_signed(each.error_percent)} %"
         cells = [_number(each.truth), *([_number(each.client), error] if compared else [])]
         yield f"{_TITLES[each.name]:<20}" + "".join(f"{cell:>12}" for cell in cells)
 
@@ -108,4 +108,4 @@ def _number(value: float | None) -> str:
 
 
 def _signed(value: float | None) -> str:
-    return _NONE if value is None else f"{value:+.2f}"
+    return _NONE if value is None else f"{round(value, 2) + 0.0:+.2f}"  # not -0.00

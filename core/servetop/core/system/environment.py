@@ -1,4 +1,4 @@
-"""Environment variables that servetop sets for itself and removes from an engine's environment."""
+"""Environment variables that servetop sets for itself, and removes from the environment of other programs."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def differences_part(each: ArmComparison) -> Group:
     """Return the keys of the manifests that differ, as a table."""
     body = _differences_table(each.differences, letter=each.b.letter)
     if not each.differences:
-        body = cell("nothing that is recorded of both")
+        body = cell("no setting that both recordings have")
     title = titled(f"What differs between A and {each.b.letter}", body)
     if not each.unknown:
         return title

@@ -91,7 +91,7 @@ def _changes(found: ArmComparison) -> Markup:
     table = data_table(("", "A", found.b.letter), rows, caption="Settings that differ") if rows else None
     unknown = f"Recorded of one only: {', '.join(found.unknown)}" if found.unknown else None
     return joined(
-        table or element("p", "Nothing that is recorded of both."),
+        table or element("p", "No setting that both recordings have differs."),
         element("p", unknown, class_="note") if unknown else None,
     )
 

@@ -197,7 +197,8 @@ def _summary(path: Path) -> tuple[Mapping[str, Any], list[str]]:
     except (OSError, ValueError):
         found = None
     if isinstance(found, Mapping):
-        return found, []
+        known = bool(_table(found, "input_config"))
+        return found, [] if known else [f"{SUMMARY_FILE} has no input_config: model, rate and concurrency are unknown"]
     return {}, [f"there is no {SUMMARY_FILE} beside the file: model, rate and concurrency are unknown"]
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from servetop.core.errors import RecordingError, system_reason
+from servetop.core.system.environment import engine_environment
 from servetop.engines.process.watchdog import stop_group
 from servetop.run import console
 
@@ -36,7 +37,7 @@ def run_on_finish(command: Sequence[str], recorder: Recorder, *, exit_code: int,
         "SERVETOP_HEADLINE": _headline(recorder),
     }
     try:
-        failure = _failure(command, {**os.environ, **results}, quiet=quiet)
+        failure = _failure(command, {**engine_environment(os.environ), **results}, quiet=quiet)
     except (OSError, ValueError) as error:  # ValueError: a null character
         failure = f"cannot be started ({system_reason(error) if isinstance(error, OSError) else error})"
     if failure:

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 
 from servetop.analysis.fleet.server_episodes import EpisodeChange
 from servetop.core.errors import UsageError, system_reason
+from servetop.core.system.environment import engine_environment
 from servetop.core.text.sanitize import sanitize_line
 
 LONGEST = 30.0
@@ -98,7 +99,7 @@ class EpisodeCommands:
         del self._tasks[number]
 
     async def _run(self, change: EpisodeChange) -> None:
-        environment = {**os.environ, **environment_of(change, origin=self._origin)}
+        environment = {**engine_environment(os.environ), **environment_of(change, origin=self._origin)}
         errors = _Tail()
         try:
             code = await self._exit_code(environment, errors)

@@ -12,6 +12,7 @@ from servetop.analysis.sweep.sweep_cell import SweepCell, best_cell
 from servetop.analysis.sweep.sweep_text import objectives_text
 from servetop.analysis.sweep.sweep_verdict import Objective
 from servetop.core.config_values.cell_settings import settings_text
+from servetop.core.text.formats import rate_number
 from servetop.core.units import MS_PER_S
 from servetop.simulator.predict.prediction import CellPrediction, CellResult, PredictedAnswer
 
@@ -138,9 +139,13 @@ def _saturation(found: _Row) -> str:
     served = "serves no request"
     if best is not None:
         served = f"serves up to {best.request_throughput:.3g} req/s, {best.output_throughput:,.0f} tok/s"
-    if row.missed is None and row.kept is None:
-        return f"{row.name} {served}{why}"
     if row.missed is None:
-        return f"{row.name} is not saturated up to {row.kept:g} req/s, the highest load"
-    between = f"below {row.missed:g}" if row.kept is None else f"between {row.kept:g} and {row.missed:g}"
+        if row.kept is None:
+            return f"{row.name} {served}{why}"
+        return f"{row.name} is not saturated up to {rate_number(row.kept)} req/s, the highest load"
+    between = (
+        f"below {rate_number(row.missed)}"
+        if row.kept is None
+        else f"between {rate_number(row.kept)} and {rate_number(row.missed)}"
+    )
     return f"{row.name} saturates {between} req/s{why}; it {served}"
