@@ -13,6 +13,7 @@ from servetop.analysis.summary.story_summary import StoryLineSummary, StorySumma
 from servetop.analysis.summary.summary_types import RunSummary
 from servetop.analysis.summary.trust_types import EngineTimesSummary
 from servetop.cli.main import main
+from servetop.cli.options.tool_options import SummaryOptions
 from servetop.cli.report.report import print_story
 from servetop.reports.summary.summary_lines import story_lines, story_markdown, trust_lines
 from tests.cli.summaries import TRUST, run, stage
@@ -113,7 +114,7 @@ def test_texts_of_a_server_cannot_break_the_lines() -> None:
 
 def test_the_story_of_a_golden_recording_ends_with_advice(capsys: pytest.CaptureFixture[str]) -> None:
     recording = Path(__file__).parents[2] / "golden" / "whitepaper.servetop"
-    assert print_story(str(recording)) == 0
+    assert print_story(SummaryOptions(file=str(recording), story=True)) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("verdict    highest throughput: batch 256 at 64 req/s (")
     assert "→" in lines[-1]

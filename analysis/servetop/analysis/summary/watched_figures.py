@@ -66,11 +66,16 @@ def watch_headline(figures: WatchedFigures | None) -> str:
     return f"{', '.join(parts)} of {whole}"
 
 
-def _limits(record: RunRecord) -> Iterator[WatchedLimit]:
-    by_name: dict[str, list[Overload]] = {}
+def named_overloads(record: RunRecord) -> Iterator[tuple[str, Overload]]:
+    """Yield the name of the limit behind each overload, and the overload, in order of time."""
     for group in overloads(record.episodes):
         limit = limit_of(group, record.history, record.header.engine, until=record.until)
-        name = limit.value if limit in (Limit.KV, Limit.BATCH) else REQUESTS_WAIT
+        yield limit.value if limit in (Limit.KV, Limit.BATCH) else REQUESTS_WAIT, group
+
+
+def _limits(record: RunRecord) -> Iterator[WatchedLimit]:
+    by_name: dict[str, list[Overload]] = {}
+    for name, group in named_overloads(record):
         by_name.setdefault(name, []).append(group)
     for name, groups in by_name.items():
         yield WatchedLimit(name=name, seconds=_seconds(groups, record.until), onset=groups[0].begin)

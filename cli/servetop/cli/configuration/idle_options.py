@@ -185,7 +185,13 @@ _STORY: Idle[SummaryOptions] = Idle(
     lambda summary: summary.story or summary.markdown,
     "--story and --markdown print what limited the run, without its figures: leave out one of the two",
 )
-OF_SUMMARIES: Mapping[str, tuple[Idle[SummaryOptions], ...]] = {"metric_percentiles": (_STORY,), "price": (_STORY,)}
+_NO_STORY: Idle[SummaryOptions] = Idle(lambda summary: not summary.story, "it is for the story of a watch: add --story")
+OF_SUMMARIES: Mapping[str, tuple[Idle[SummaryOptions], ...]] = {
+    "metric_percentiles": (_STORY,),
+    "price": (_STORY,),
+    "since": (_NO_STORY,),
+    "until": (_NO_STORY,),
+}
 _NO_BASELINE: Idle[CheckOptions] = Idle(
     lambda check: not check.baseline, "it is for a comparison: leave it out, or give --baseline and --max-regression"
 )

@@ -74,6 +74,17 @@ class SummaryOptions:
     markdown: Annotated[
         bool, Option("--markdown", "Print Markdown for a ticket; with --story only that and the tables of a sweep.")
     ] = False
+    since: Annotated[
+        str | None,
+        Option(
+            "--since",
+            "With --story, of a watch: only from this time on, as 14:00 or 2026-11-30T14:00, or in the last 1h.",
+            unit="TIME",
+        ),
+    ] = None
+    until: Annotated[
+        str | None, Option("--until", "With --story, of a watch: only until this time, as --since.", unit="TIME")
+    ] = None
     as_json: AsJson = False
 
 

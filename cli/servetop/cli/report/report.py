@@ -31,7 +31,7 @@ from servetop.cli.report.run_tables import (
 )
 from servetop.cli.report.search_lines import search_lines
 from servetop.cli.report.stage_tables import PLOT_WIDTH, failed_lines, grid_plot, grid_tables, stages_table
-from servetop.cli.report.watch_report import print_watch, refuse_client_figures
+from servetop.cli.report.watch_report import print_watch, print_watch_story, refuse_client_figures
 from servetop.cli.tables import out_tables, stdout_console
 from servetop.core.errors import ExitCode, UsageError
 from servetop.core.events import RunEnd
@@ -49,6 +49,7 @@ from servetop.reports.summary.summary_lines import (
     threshold_lines,
     trust_lines,
 )
+from servetop.reports.summary.watch_story import watch_story
 from servetop.reports.tables import titled
 from servetop.run import console
 from servetop.run.search.search_result import search_result
@@ -64,7 +65,7 @@ def print_of_options(options: SummaryOptions) -> int:
     if options.markdown and not options.story:
         return _print_markdown(options.file)
     if options.story:
-        return print_story(options.file, markdown=options.markdown, as_json=options.as_json)
+        return print_story(options)
     return print_recording(
         options.file, as_json=options.as_json, percentiles=options.metric_percentiles, prices=options.price
     )
@@ -101,16 +102,20 @@ def print_run(reader: RecordingReader, summary: RunSummary, *, as_json: bool) ->
     print_summary(summary, as_json=as_json)
 
 
-def print_story(name: str, *, markdown: bool = False, as_json: bool = False) -> int:
+def print_story(options: SummaryOptions) -> int:
     """Print what limited the run of a recording, and the lines that explain it; as JSON, the summary's `story`."""
-    with contextlib.closing(RecordingReader.open(resolve(name))) as reader:
+    with contextlib.closing(RecordingReader.open(resolve(options.file))) as reader:
         if reader.header.config.watch is not None:
-            raise UsageError(f"--story and --markdown: {reader.name} is a watch, which has no story: leave them out")
+            story_of_watch = watch_story(reader, since=options.since, until=options.until)
+            print_watch_story(story_of_watch, markdown=options.markdown, as_json=options.as_json)
+            return int(ExitCode.OK)
+        if options.since or options.until:
+            raise UsageError(f"--since and --until: {reader.name} is a run, whose story is one: leave them out")
         story, sweep = run_story(reader)
-    if as_json:
+    if options.as_json:
         console.out_json(asdict(story))
     else:
-        console.out(*(story_and_tables(story, sweep) if markdown else story_lines(story)))
+        console.out(*(story_and_tables(story, sweep) if options.markdown else story_lines(story)))
     return int(ExitCode.OK)
 
 

@@ -13,7 +13,9 @@ from servetop.cli.report.run_tables import exported_table, telling_metrics
 from servetop.cli.tables import out_tables
 from servetop.core.errors import UsageError
 from servetop.core.text import formats
+from servetop.core.text.sanitize import sanitize_line
 from servetop.recordings.read.reader import RecordingReader
+from servetop.reports.markdown import escaped
 from servetop.reports.summary.watch_rows import (
     LATENCIES,
     LATENCY_CAPTION,
@@ -25,10 +27,13 @@ from servetop.reports.summary.watch_rows import (
     total_rows,
     watch_title,
 )
+from servetop.reports.summary.watch_story import WatchStory
 from servetop.reports.summary.watch_summary import watch_summary
 from servetop.reports.tables import cell, light_table, titled
 from servetop.run import console
 
+_MOST_LINES = 200
+"""Lines of a story on the terminal."""
 _MOST_UNKNOWN = 12
 """Metrics of an unknown engine in the summary."""
 
@@ -56,6 +61,22 @@ def print_watch(reader: RecordingReader, *, as_json: bool, kept: bool = True) ->
     console.out(f"recording  {summary.recording or 'none kept (--no-record)'}")
     if reader.damage is not None:
         console.message(reader.damage)
+
+
+def print_watch_story(story: WatchStory, *, markdown: bool, as_json: bool) -> None:
+    """Print what happened in the window of a watch, by local time."""
+    if as_json:
+        console.out_json(dataclasses.asdict(story))
+        return
+    shown, more = story.lines[:_MOST_LINES], len(story.lines) - _MOST_LINES
+    texts = [f"{f'{each.server}: ' if each.server else ''}{each.text}" for each in shown]
+    rest = [f"and {more:,} more: give a shorter time with --since and --until, or --json"] if more > 0 else []
+    if markdown:
+        items = (f"- {each.time} {escaped(text)}" for each, text in zip(shown, texts, strict=True))
+        console.out(f"**{escaped(story.headline)}**", "", f"{story.since} to {story.until}", "", *items, *rest)
+        return
+    console.out(f"{story.since} to {story.until}: {sanitize_line(story.headline)}")
+    console.out(*(f"{each.time}  {sanitize_line(text)}" for each, text in zip(shown, texts, strict=True)), *rest)
 
 
 def _tables(summary: WatchSummary) -> Iterator[Group]:

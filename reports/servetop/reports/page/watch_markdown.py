@@ -17,7 +17,11 @@ from servetop.reports.summary.watch_rows import (
     total_rows,
     watch_title,
 )
+from servetop.reports.summary.watch_story import watch_story
 from servetop.reports.summary.watch_summary import watch_summary
+
+_MOST = 40
+"""Lines of the story of several servers."""
 
 
 def watch_report_lines(reader: RecordingReader) -> list[str]:
@@ -30,6 +34,12 @@ def watch_report_lines(reader: RecordingReader) -> list[str]:
         for each in limits
     ]
     lines += [f"- {escaped(text)}" for text in server_remarks(summary)]
+    if summary.replicas:
+        story = watch_story(reader).lines
+        lines += [
+            f"- {each.time} {escaped(': '.join(filter(None, (each.server, each.text))))}" for each in story[:_MOST]
+        ]
+        lines += [f"- and {len(story) - _MOST:,} more: servetop summary --story has them"] if len(story) > _MOST else []
     return [*lines, *([] if lines[-1] == "" else [""]), *_tables(summary)]
 
 
