@@ -33,8 +33,9 @@ class WatchOptions:
         tuple[str, ...],
         Argument(
             "URL|FILE",
-            "The server to watch, or several, with names if you like (a=http://gpu7:8000), or a file that lists them, "
-            "one a line. They are only read: metrics, health, list of models.",
+            "The server to watch, or several, with names if you like (a=http://gpu7:8000), a file that lists them, one "
+            'a line, or a Prometheus server that knows them (http://prom:9090/?match={job="vllm"}). They are only '
+            "read: metrics, health, list of models.",
         ),
     ]
     all_addresses: Annotated[

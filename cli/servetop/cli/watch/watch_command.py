@@ -16,7 +16,9 @@ from servetop.cli.options.run_options import RunOptions
 from servetop.core.config import RunConfig, WorkloadConfig
 from servetop.core.config_values.watch_config import WatchConfig
 from servetop.core.errors import UsageError
+from servetop.engines.metrics.prometheus_server import MetricsAddress
 from servetop.run.watch.addresses import WatchedAddress, check_resolvable, distinct, read_addresses
+from servetop.run.watch.prometheus_list import is_prometheus_list
 
 if TYPE_CHECKING:
     from servetop.cli.framework.command_line import CommandLine
@@ -39,8 +41,9 @@ def watch_config(line: CommandLine[WatchOptions]) -> RunConfig:
     Its workload has nothing but the headers, which go with every request for a page.
     """
     options = line.options
-    addresses, file = listed_servers(options.servers)
-    several = len(addresses) > 1 or file is not None or options.all_addresses
+    prometheus = _prometheus(options)
+    addresses, file = listed_servers(options.servers) if prometheus is None else ((prometheus,), None)
+    several = len(addresses) > 1 or file is not None or options.all_addresses or prometheus is not None
     if several and options.metrics_url is not None:
         raise UsageError("--metrics-url belongs to one server, but each of several has its own metrics: leave it out")
     if options.all_addresses:
@@ -55,7 +58,8 @@ def watch_config(line: CommandLine[WatchOptions]) -> RunConfig:
         duration=options.duration,
         hold=options.hold,
         several=several,
-        names=tuple(each.name for each in addresses) if several else (),
+        names=tuple(each.name for each in addresses) if several and prometheus is None else (),
+        prometheus=None if prometheus is None else options.servers[0],
         file=None if file is None else str(file.absolute()),
         all_addresses=options.all_addresses,
         on_episode=options.on_episode,
@@ -65,6 +69,16 @@ def watch_config(line: CommandLine[WatchOptions]) -> RunConfig:
     return dataclasses.replace(
         config, engine=engine, workload=workload, stages=(), watch=watch, thresholds=options.threshold
     )
+
+
+def _prometheus(options: WatchOptions) -> WatchedAddress | None:
+    """Return the address of the Prometheus server that lists the servers; None for other servers."""
+    if not any(map(is_prometheus_list, options.servers)):
+        return None
+    if len(options.servers) > 1 or options.all_addresses:
+        raise UsageError("a Prometheus server with ?match= lists all servers of a watch: name it alone")
+    selected = MetricsAddress.parse(options.servers[0], option="")
+    return WatchedAddress.parse(selected.url)
 
 
 def check_thresholds(options: WatchOptions, given: Mapping[str, object]) -> None:

@@ -19,6 +19,8 @@ class WatchConfig:
     """Names of the servers at `url` and `more_urls` of the engine; an empty one stands for the address."""
     file: str | None = None
     """The file that lists the servers, read again when it changes."""
+    prometheus: str | None = None
+    """The Prometheus server whose instances are the servers, with its selector, queried again from time to time."""
     all_addresses: bool = False
     """Whether each address of a server's name is a server, resolved again from time to time."""
     on_episode: str = ""

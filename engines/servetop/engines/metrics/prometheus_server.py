@@ -47,8 +47,11 @@ class MetricsAddress:
     """Label matchers without their braces, as in `instance="gpu7:8000"`; None: all of the engine's series."""
 
     @classmethod
-    def parse(cls, text: str) -> MetricsAddress:
-        """Parse `http://prom:9090/?match={instance="gpu7:8000"}`; Prometheus' own `match[]=` is also accepted."""
+    def parse(cls, text: str, *, option: str = "--metrics-url ") -> MetricsAddress:
+        """Parse `http://prom:9090/?match={instance="gpu7:8000"}`; Prometheus' own `match[]=` is also accepted.
+
+        UsageError, which begins with `option`, for another part after the `?`.
+        """
         url, _, query = text.strip().partition("?")
         if not query:
             return cls(url)
@@ -56,7 +59,7 @@ class MetricsAddress:
         selector = selector.strip()
         if name not in ("match", "match[]") or not (selector.startswith("{") and selector.endswith("}")):
             raise UsageError(
-                f"--metrics-url {text!r}: the part after the ? must be a selector, "
+                f"{option}{text!r}: the part after the ? must be a selector, "
                 'as in http://prom:9090/?match={instance="gpu7:8000"}'
             )
         return cls(url, selector[1:-1].strip().strip(","))

@@ -1,4 +1,4 @@
-"""The present list of watched servers: read again when its file changes, or resolved again from time to time."""
+"""The present list of watched servers: read again when its file changes, or asked for again from time to time."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from servetop.core.config import RunConfig
 from servetop.core.config_values.watch_config import WatchConfig
 from servetop.core.errors import EngineError, UsageError
 from servetop.run.watch.addresses import WatchedAddress, distinct, read_addresses, resolved
+from servetop.run.watch.prometheus_list import PrometheusList
 
 LOOK_SECONDS = 1.0
 """Between two looks at the file."""
 RESOLVE_SECONDS = 10.0
-"""Between two resolutions of the names."""
+"""Between two resolutions of the names, or two queries of the Prometheus server."""
 
 _Stamp = tuple[float, int, int] | None
 
@@ -28,7 +29,10 @@ class AddressList:
         watch = config.watch or WatchConfig()
         self._clock = clock
         self._file = None if watch.file is None else Path(watch.file)
-        self._resolves = watch.all_addresses
+        self._resolves = watch.all_addresses or watch.prometheus is not None
+        self._prometheus = None
+        if watch.prometheus is not None:
+            self._prometheus = PrometheusList(watch.prometheus, config.engine.connection)
         urls = [config.engine.url or "", *config.engine.more_urls]
         names = watch.names or ("",) * len(urls)
         self._listed: Sequence[WatchedAddress] = [
@@ -41,7 +45,7 @@ class AddressList:
         """Why the list cannot be read again, so that the last one stays; empty if there is nothing to say."""
 
     async def first(self) -> Sequence[WatchedAddress]:
-        """Return the list at the start; EngineError if a name cannot be resolved."""
+        """Return the list at the start; EngineError if a name cannot be resolved, or the Prometheus server has none."""
         self._current = await self._all()
         return self._current
 
@@ -68,8 +72,15 @@ class AddressList:
         if not self._resolves:
             return tuple(self._listed)
         self._resolve_at = self._clock.now() + RESOLVE_SECONDS
+        if self._prometheus is not None:
+            return await self._prometheus.addresses()
         found = [each for listed in self._listed for each in await resolved(listed)]
         return distinct({each.url: each for each in found}.values())
+
+    async def close(self) -> None:
+        """Close the connection to the Prometheus server, if there is one."""
+        if self._prometheus is not None:
+            await self._prometheus.close()
 
     def _stamp_of_file(self) -> _Stamp:
         """Return what changes when the file is written; None without a file, and while it is missing."""

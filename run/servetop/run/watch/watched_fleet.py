@@ -121,7 +121,7 @@ class WatchedFleet:
         if self._follower is not None:
             self._follower.cancel()
             await asyncio.gather(self._follower, return_exceptions=True)
-        await asyncio.gather(*(each.stop() for each in self._replicas.values()))
+        await asyncio.gather(self._list.close(), *(each.stop() for each in self._replicas.values()))
 
     close = stop
 
