@@ -44,18 +44,8 @@ def test_it_installs_what_it_needs_and_runs(version: str, wheel: Path, tmp_path:
     constraints = tmp_path / "constraints.txt"
     constraints.write_text("\n".join(LOCKED), encoding="utf-8")
     own = tmp_path / "env" / "bin"
-    install = [
-        own / "python",
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        "-c",
-        constraints,
-        wheel,
-    ]
-    subprocess.run(install, check=True, env=MACHINE)
+    pip = [str(own / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, "-c", str(constraints), str(wheel)], check=True, env=MACHINE)
     environment = {**MACHINE, "SERVETOP_RECORDINGS": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "state")}
 
     def run(*words: str) -> str:
