@@ -8,9 +8,10 @@ import pytest
 
 from servetop.analysis.cost.costs import ServedRates, cost_summary
 from servetop.analysis.summary.cost_summary import CostSummary
-from servetop.cli.report.cost_table import cost_rows, cost_table
+from servetop.cli.report.cost_table import cost_table
 from servetop.cli.tables import out_tables
 from servetop.core.config_values.price import Prices
+from servetop.reports.summary.cost_texts import cost_rows
 from tests.cli.summaries import NO_STEADY, measured, stage
 
 SERVED = ServedRates(requests=2.0, prompt_tokens=1000.0, output_tokens=500.0, cached_share=0.4, tokens_error=0.1)

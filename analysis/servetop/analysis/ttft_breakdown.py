@@ -99,6 +99,11 @@ def ttft_breakdown(history: TickHistory, start: int, stop: int) -> TtftBreakdown
     return replace(parts, unexplained=max(parts.total - parts.known, 0.0))
 
 
+def without_unknown_wait(parts: TtftBreakdown, *, imported: bool) -> TtftBreakdown:
+    """Return the parts; an imported run whose file has no waits at the client does not show that there were none."""
+    return replace(parts, client_queue=math.nan) if imported and parts.client_queue == 0 else parts
+
+
 def _with_queue_of_waiting(
     parts: TtftBreakdown, client_ttft: float, history: TickHistory, start: int, stop: int
 ) -> TtftBreakdown:

@@ -2,75 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from rich.console import Group
 
-from servetop.analysis.summary.cost_summary import BreakEven, CostSummary, Interval
 from servetop.analysis.summary.summary_types import StageSummary
-from servetop.core.text import formats
+from servetop.reports.summary.cost_texts import COST_COLUMNS, stage_costs
 from servetop.reports.tables import cell, light_table, titled
-
-
-def cost_rows(cost: CostSummary | None) -> Iterator[tuple[str, str]]:
-    """Names and values for the table of totals; none without a price."""
-    if cost is None:
-        return
-    if cost.reason:
-        yield f"Cost at {cost.price}", f"{formats.UNKNOWN} ({cost.reason})"
-        return
-    currency = cost.currency
-    yield f"Cost per million tokens at {cost.price}", formats.money(cost.per_million_tokens, currency)
-    yield "  input / cached / output", _split(cost)
-    yield "Cost per thousand requests", formats.money(_thousand(cost.per_request), currency)
-    if cost.break_even is not None:
-        yield f"Break-even with {cost.break_even.price}", _break_even(cost.break_even)
-
-
-def _split(cost: CostSummary) -> str:
-    """The costs by kind of token, and the weights behind them: `0.21 / 0.021 / 0.84 (at 1 : 0.1 : 4, assumed)`."""
-    kinds = (cost.per_million_input_tokens, cost.per_million_cached_tokens, cost.per_million_output_tokens)
-    costs = " / ".join(formats.money(each, cost.currency) for each in kinds)
-    weights = " : ".join(f"{each:g}" for each in cost.weights)
-    return f"{costs} (at {weights}{', assumed' if cost.weights_assumed else ''})"
-
-
-def _break_even(found: BreakEven) -> str:
-    if found.request_throughput is None:
-        return formats.UNKNOWN
-    rates = f"{formats.number(found.request_throughput)} req/s, {formats.number(found.total_token_throughput)} tok/s"
-    return f"from {rates}" if found.kind == "tokens" else f"if it serves {rates}"
 
 
 def cost_table(stages: Sequence[StageSummary]) -> Group | None:
     """Return one row for each stage: its costs, in its steady window if it has one; None without a price."""
-    costs = [(stage, cost) for stage in stages if (cost := _steady_or_whole(stage)) is not None]
-    if not costs or all(cost.reason for _, cost in costs):
+    found = stage_costs(stages)
+    if found is None:
         return None
-    table = light_table("", "per M tokens", "input", "cached", "output", "per 1,000 requests")
-    for stage, cost in costs:
-        repeat = f" #{stage.repeat + 1}" if stage.repeat else ""
-        table.add_row(
-            cell(f"{stage.label}{repeat}"),
-            formats.money_interval(cost.per_million_tokens, cost.per_million_tokens_interval),
-            formats.money(cost.per_million_input_tokens),
-            formats.money(cost.per_million_cached_tokens),
-            formats.money(cost.per_million_output_tokens),
-            formats.money_interval(_thousand(cost.per_request), _thousand_of_both(cost.per_request_interval)),
-        )
-    first = costs[0][1]
-    unit = f" in {first.currency}" if first.currency else ""
-    return titled(f"Costs{unit} at {first.price} (steady state with 95 % intervals, else the whole stage)", table)
-
-
-def _thousand(cost: float | None) -> float | None:
-    return None if cost is None else cost * 1000
-
-
-def _thousand_of_both(interval: Interval | None) -> Interval | None:
-    return None if interval is None else (interval[0] * 1000, interval[1] * 1000)
-
-
-def _steady_or_whole(stage: StageSummary) -> CostSummary | None:
-    steady = stage.steady.measured
-    return stage.measured.cost if steady is None or steady.cost is None else steady.cost
+    table = light_table(*COST_COLUMNS)
+    for row in found.rows:
+        table.add_row(*map(cell, row))
+    return titled(found.title, table)

@@ -20,9 +20,9 @@ from servetop.analysis.summary.summary_types import (
     ServerSummary,
     TurnSummary,
 )
-from servetop.cli.report.cost_table import cost_rows
 from servetop.core.config import AS_IS
 from servetop.core.text import formats
+from servetop.reports.summary.cost_texts import cost_rows
 from servetop.reports.tables import cell, light_table, titled
 from servetop.tui.drawing.quantities import value_text
 

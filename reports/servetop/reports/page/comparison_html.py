@@ -16,7 +16,7 @@ from servetop.reports.comparison.comparison_text import (
 from servetop.reports.comparison.run_pairs_advice import time_text
 from servetop.reports.page.comparison_page import ComparisonPage
 from servetop.reports.page.difference_table import difference_tables
-from servetop.reports.page.figure_tables import definitions, stages_table
+from servetop.reports.page.figure_tables import costs_table, definitions, stages_table
 from servetop.reports.page.html_file import charts_section, details, footer, html_file, limits_section
 from servetop.reports.page.html_text import Markup, command_line, commands_list, data_table, element, items, joined
 from servetop.reports.page.latency_charts import compared_distributions, load_charts
@@ -44,6 +44,7 @@ def _sections(page: ComparisonPage) -> list[Markup | None]:
             element("h2", "Figures"),
             element("div", paired_latencies(summaries), paired_totals(summaries), class_="tables"),
             *(stages_table(summary, letter) for letter, summary in summaries.items()),
+            *(costs_table(summary, letter) for letter, summary in summaries.items()),
         ),
         limits_section(_limits_note(page)),
         charts_section(_chart_help(page)),

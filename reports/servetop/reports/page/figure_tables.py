@@ -5,11 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from servetop.analysis.summary.cost_summary import CostSummary
 from servetop.analysis.summary.summary_types import RunSummary, StageSummary
 from servetop.core.text import formats
 from servetop.reports.page.html_text import Markup, commands_list, data_table, element, joined
 from servetop.reports.page.report_page import ReportPage
+from servetop.reports.summary.cost_texts import COST_COLUMNS, cost_rows, stage_costs
 
 LATENCIES = {"ttft": "TTFT", "ttft_from_due": "TTFT from due", "tpot": "TPOT", "itl": "ITL", "e2el": "E2EL"}
 STATISTICS = ("mean", "p50", "p90", "p95", "p99")
@@ -74,16 +74,7 @@ def _totals(summary: RunSummary) -> Iterator[tuple[str, str]]:
     yield "Peak requests in flight", formats.count(requests.max_concurrent_requests)
     yield "Prefix cache hits", formats.percent(server.prefix_cache_hit_rate)
     yield "Energy per output token", formats.joules(energy.joules_per_output_token)
-    yield from _cost(summary.measured.cost)
-
-
-def _cost(cost: CostSummary | None) -> Iterator[tuple[str, str]]:
-    if cost is not None:
-        yield (
-            f"Cost per million tokens at {cost.price}",
-            cost.reason or formats.money(cost.per_million_tokens, cost.currency),
-        )
-        yield "Cost per million output tokens", formats.money(cost.per_million_output_tokens, cost.currency)
+    yield from ((name.strip(), text) for name, text in cost_rows(summary.measured.cost))
 
 
 def _with(text: str, unit: str) -> str:
@@ -105,14 +96,19 @@ def stages_table(summary: RunSummary, letter: str = "") -> Markup | None:
     return data_table((*STAGE_COLUMNS, "Within"), rows, caption=caption)
 
 
+def costs_table(summary: RunSummary, letter: str = "") -> Markup | None:
+    """Return a row for each stage with its costs; None for one stage, which the totals have, or without a price."""
+    found = stage_costs(summary.stages) if len(summary.stages) > 1 else None
+    if found is None:
+        return None
+    return data_table(COST_COLUMNS, found.rows, caption=f"{found.title}{letter and f', of {letter}'}")
+
+
 def stage_row(stage: StageSummary) -> tuple[str, ...]:
     """Return the texts of STAGE_COLUMNS of one stage."""
     requests = stage.measured.requests
-    repeat = f" #{stage.repeat + 1}" if stage.repeat else ""
-    batch = "" if stage.max_num_seqs is None else f" · batch {stage.max_num_seqs}"
-    named = stage.label if "batch" in stage.label else f"{stage.label}{batch}"
     return (
-        f"{named}{repeat}",
+        stage_name(stage),
         formats.clock(stage.start),
         f"{requests.completed:,}",
         f"{requests.failed:,}",
@@ -122,6 +118,14 @@ def stage_row(stage: StageSummary) -> tuple[str, ...]:
         formats.count(stage.preemptions),
         "–" if stage.steady.seconds is None else f"{stage.steady.seconds:.1f}",
     )
+
+
+def stage_name(stage: StageSummary) -> str:
+    """Return the name of a stage in the tables, such as `8 req/s · batch 32 #2`."""
+    repeat = f" #{stage.repeat + 1}" if stage.repeat else ""
+    batch = "" if stage.max_num_seqs is None else f" · batch {stage.max_num_seqs}"
+    named = stage.label if "batch" in stage.label else f"{stage.label}{batch}"
+    return f"{named}{repeat}"
 
 
 def episodes_table(page: ReportPage) -> Markup | None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from servetop.reports.page.answer_section import answer_section
 from servetop.reports.page.chart_specs import time_charts
 from servetop.reports.page.figure_tables import (
+    costs_table,
     definitions,
     episodes_table,
     latency_table,
@@ -21,6 +22,7 @@ from servetop.reports.page.latency_charts import distribution_charts, load_chart
 from servetop.reports.page.report_page import ReportPage
 from servetop.reports.page.search_section import search_data, search_section
 from servetop.reports.page.sweep_matrix import recounted_table, sweep_part
+from servetop.reports.page.ttft_table import ttft_section
 
 
 def page_html(page: ReportPage, *, further: Sequence[Markup] = ()) -> str:
@@ -38,7 +40,9 @@ def _sections(page: ReportPage, further: Sequence[Markup]) -> list[Markup | None
             element("h2", "Figures"),
             element("div", latency_table(page.summary), totals_table(page.summary), class_="tables"),
             stages_table(page.summary),
+            costs_table(page.summary),
         ),
+        ttft_section(page),
         limits_section(_limits_note(page), recounted_table(page.summary)),
         charts_section(_chart_help(page), episodes_table(page)),
         *further,

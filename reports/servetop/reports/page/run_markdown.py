@@ -19,6 +19,7 @@ from servetop.reports.page.figure_tables import (
     total_rows,
 )
 from servetop.reports.page.report_page import ReportPage
+from servetop.reports.summary.cost_texts import COST_COLUMNS, stage_costs
 from servetop.reports.summary.summary_lines import story_markdown
 
 
@@ -46,6 +47,10 @@ def figures_markdown(page: ReportPage) -> Iterator[str]:
         yield from ("", "Stages (latencies in ms):", "")
         stages = [tuple(map(escaped, stage_row(each))) for each in summary.stages]
         yield from table(STAGE_COLUMNS, stages, align=[":--", *["--:"] * (len(STAGE_COLUMNS) - 1)])
+    if len(summary.stages) > 1 and (costs := stage_costs(summary.stages)) is not None:
+        yield from ("", escaped(f"{costs.title}:"), "")
+        figures = [tuple(map(escaped, row)) for row in costs.rows]
+        yield from table(COST_COLUMNS, figures, align=[":--", *["--:"] * (len(COST_COLUMNS) - 1)])
     following = {text.removesuffix(":"): shlex.join(words) for text, words in next_commands(page)}
     commands = (following | repeat_commands(page)).items()
     yield from ("", "```sh", *(line for what, command in commands for line in (f"# {what}", sanitize_line(command))))

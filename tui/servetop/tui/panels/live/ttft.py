@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import accumulate, pairwise
 
-from servetop.analysis.ttft_breakdown import TtftBreakdown
+from servetop.analysis.ttft_breakdown import TtftBreakdown, without_unknown_wait
 from servetop.core.text import formats
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, joined, placard
 from servetop.tui.panels.panel import Panel
@@ -59,10 +58,8 @@ class TtftPanel(Panel):
 
 
 def known_parts(frame: Frame) -> TtftBreakdown:
-    """Return the parts; an imported run whose file has no waits at the client does not show that there were none."""
-    parts = frame.stats.ttft
-    unknown = frame.header.imported is not None and parts.client_queue == 0
-    return replace(parts, client_queue=math.nan) if unknown else parts
+    """Return the parts that the run's recording can tell."""
+    return without_unknown_wait(frame.stats.ttft, imported=frame.header.imported is not None)
 
 
 def ttft_note(frame: Frame, width: int) -> str:
