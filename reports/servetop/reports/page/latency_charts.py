@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from servetop.analysis.summary.summary_types import RunSummary
+from servetop.analysis.sweep.batch_rows import grouped
+from servetop.analysis.sweep.sweep_cell import SweepCell
+from servetop.analysis.sweep.sweep_verdict import SweepVerdict
 from servetop.core.units import MS_PER_S
 from servetop.reports.page.latency_shapes import LABELS
 from servetop.reports.page.report_page import ReportPage
@@ -15,6 +19,12 @@ _AGAINST = (("ttft", "p99", 1, 9), ("ttft", "p50", 1, 9), ("tpot", "p99", 0, 6))
 """Metric, statistic, colour and size of the points of one run."""
 _COMPARED = (("ttft", "p99", 9), ("tpot", "p99", 6))
 """Metric, statistic and size of the points of several runs, which have a colour each."""
+_SWEEP_FIGURES: Mapping[str, Callable[[SweepCell], float | None]] = {
+    "TTFT p99": lambda cell: cell.p99_ttft_ms,
+    "TPOT p99": lambda cell: cell.p99_tpot_ms,
+}
+_DASHES: Sequence[Sequence[int]] = ((), (8, 4), (2, 3), (10, 3, 2, 3))
+"""Dashes of the lines of a sweep, in order; those of further lines begin again with hollow points."""
 
 
 def distribution_charts(page: ReportPage) -> list[dict[str, object]]:
@@ -57,14 +67,67 @@ def stage_points(summary: RunSummary) -> Mapping[str, Sequence[tuple[float, floa
 def load_charts(summaries: Mapping[str, RunSummary]) -> list[dict[str, object]]:
     """Return a chart of latencies (seconds) against throughput, a point for each stage; none with fewer than two loads.
 
-    `summaries` are by the name of the run, empty for the only one.
+    `summaries` are by the name of the run, empty for the only one. That of a sweep has a chart for each latency
+    against the load that was asked for, with a line for each row of its matrix.
     """
     several = len(summaries) > 1
+    sweep = None if several else next(iter(summaries.values())).sweep
+    if sweep is not None and sweep.cells:
+        return list(_sweep_charts(sweep))
     series = list(_compared_series(summaries) if several else _series(next(iter(summaries.values()))))
     loads = {point[0] for each in series for point in each["points"]}  # type: ignore[attr-defined]
     if len(loads) < 2:
         return []
     return [{"title": LOAD_TITLE + (" (large: TTFT, small: TPOT)" if several else ""), "series": series}]
+
+
+def sweep_lines(sweep: SweepVerdict) -> Mapping[str, Mapping[str, Sequence[tuple[float, float]]]]:
+    """Return by latency and by row of the matrix (settings, batch size) the points of a sweep, in order of load.
+
+    A point is a load and a latency in seconds.
+    """
+    names = {row.key: row.name for row in sweep.rows}
+    rows = {names.get(key) or "engine's batch size": cells for key, cells in grouped(sweep.cells).items()}
+    return {
+        title: {name: sorted(_cell_points(cells, figure)) for name, cells in rows.items()}
+        for title, figure in _SWEEP_FIGURES.items()
+    }
+
+
+def load_unit(sweep: SweepVerdict) -> str:
+    """Return the unit of the loads of a sweep."""
+    return "requests in flight" if sweep.cells[0].closed else "requests/s"
+
+
+def _cell_points(
+    cells: Sequence[SweepCell], figure: Callable[[SweepCell], float | None]
+) -> Iterator[tuple[float, float]]:
+    """Yield load and latency (seconds) of the cells that have both."""
+    for cell in cells:
+        latency = figure(cell)
+        if latency is not None and latency > 0 and math.isfinite(cell.load):
+            yield cell.load, latency / MS_PER_S
+
+
+def _sweep_charts(sweep: SweepVerdict) -> Iterator[dict[str, object]]:
+    """Yield a chart for each latency; none with fewer than two loads."""
+    for title, rows in sweep_lines(sweep).items():
+        lines = {name: points for name, points in rows.items() if points}
+        if len({load for points in lines.values() for load, _ in points}) > 1:
+            series = [_sweep_line(place, *each) for place, each in enumerate(lines.items())]
+            yield {"title": f"{title} against load, {load_unit(sweep)}", "across": load_unit(sweep), "series": series}
+
+
+def _sweep_line(place: int, name: str, points: Sequence[tuple[float, float]]) -> dict[str, object]:
+    filled = place // len(_DASHES) % 2 == 0
+    return {
+        "label": name if filled else f"{name} ○",
+        "colour": place % len(_DASHES),
+        "size": 8,
+        "filled": filled,
+        "dash": _DASHES[place % len(_DASHES)],
+        "points": [(load, latency, "") for load, latency in points],
+    }
 
 
 def _series(summary: RunSummary) -> Iterator[dict[str, object]]:

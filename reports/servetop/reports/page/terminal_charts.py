@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from servetop.analysis.diagnosis.run_record import RunRecord
-from servetop.analysis.sweep.batch_rows import grouped
-from servetop.analysis.sweep.sweep_cell import SweepCell
 from servetop.core.text import formats
 from servetop.core.text.sanitize import sanitize_line
-from servetop.core.units import MS_PER_S
 from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.page.chart_specs import ChartSpec, time_charts
-from servetop.reports.page.latency_charts import LOAD_TITLE, stage_points
+from servetop.reports.page.latency_charts import LOAD_TITLE, load_unit, stage_points, sweep_lines
 from servetop.reports.page.time_columns import TimeColumns, load_columns
 from servetop.reports.page.watched_columns import recorded_watch_charts
 from servetop.reports.summary.recorded_run import recorded_run
@@ -47,10 +43,6 @@ _TITLES = {
     "gpu_utilisation": "GPU utilisation",
 }
 """Titles of the lines of a chart with two axes, by column: each axis is a chart of its own."""
-_SWEEP_FIGURES: Sequence[tuple[str, Callable[[SweepCell], float | None]]] = (
-    ("TTFT p99", lambda cell: cell.p99_ttft_ms),
-    ("TPOT p99", lambda cell: cell.p99_tpot_ms),
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,24 +131,11 @@ def _latency_charts(reader: RecordingReader, *, width: int) -> list[TextChart]:
     if sweep is None or not sweep.cells:
         found = {name: [(x, y) for x, y, _ in points] for name, points in stage_points(summary).items()}
         return _against_load(LOAD_TITLE, found, across="req/s", width=width, joined=False)
-    names = {row.key: row.name for row in sweep.rows}
-    across = "requests in flight" if sweep.cells[0].closed else "requests/s"
-    charts = []
-    for title, figure in _SWEEP_FIGURES:
-        rows = {
-            sanitize_line(names.get(key) or "engine's batch size"): list(_points(cells, figure))
-            for key, cells in grouped(sweep.cells).items()
-        }
-        charts += _against_load(f"{title} against load", rows, across=across, width=width)
+    across, charts = load_unit(sweep), []
+    for title, rows in sweep_lines(sweep).items():
+        found = {sanitize_line(name): points for name, points in rows.items()}
+        charts += _against_load(f"{title} against load", found, across=across, width=width)
     return charts
-
-
-def _points(cells: Sequence[SweepCell], figure: Callable[[SweepCell], float | None]) -> Iterator[tuple[float, float]]:
-    """Yield load and latency (seconds) of the cells that have both."""
-    for cell in cells:
-        latency = figure(cell)
-        if latency is not None and latency > 0 and math.isfinite(cell.load):
-            yield cell.load, latency / MS_PER_S
 
 
 def _against_load(

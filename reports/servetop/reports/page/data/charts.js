@@ -3,6 +3,8 @@
 const TIMES = DATA.time.columns.at ? chartValues(DATA.time.columns.at) : [];
 const CHARTS = [];
 const HEIGHT = 190;
+/** The values on a logarithmic axis: all those of `decades` are written. */
+const LOGARITHMIC = { splits: decades, filter: (_, splits) => splits };
 const SHADED = mergedSpans(DATA.episodes);
 
 /** Return the spans in which at least one episode lasted, without overlaps. */
@@ -102,7 +104,7 @@ function timeChart(chart, width) {
     data.push(chartValues(columns[`${line.column}_high`]), chartValues(columns[`${line.column}_low`]));
     bands.push({ series: [data.length - 2, data.length - 1], fill: `${colour(`c${line.colour}`)}33` });
   }
-  const axes = [axis("count", { values: (_, splits) => splits.map(clock), size: 28, space: 70 }), axis(chart.unit, { splits: chart.logarithmic ? decades : undefined })];
+  const axes = [axis("count", { values: (_, splits) => splits.map(clock), size: 28, space: 70 }), chart.logarithmic ? axis(chart.unit, LOGARITHMIC) : axis(chart.unit)];
   if (chart.rightUnit) axes.push(axis(chart.rightUnit, { scale: "right", side: 1, grid: { show: false } }));
   const range = (_, low, high) => (chart.unit === "share" && !(high > 1) ? [0, 1] : [0, Math.max(high * 1.05, 1e-9)]);
   return [{
@@ -166,24 +168,32 @@ function keepRising(table) {
   [table[0], table[1]] = kept;
 }
 
-/** Return latencies against throughput, one point for each stage: filled for p99, hollow for p50. */
+/** Return latencies against throughput, one point for each stage: filled for p99, hollow for p50; of a sweep lines of points. */
 function loadChart(chart, width) {
   const lists = chart.series.map((each) => [...each.points].sort((one, other) => one[0] - other[0]));
   const names = new Map(lists.flat().map(([x, , label]) => [x, label]));
-  const series = [{ label: "completed", value: (plot, value) => hovered(plot, names.has(value) ? `${written(value, "rate")} req/s (${names.get(value)})` : "–") }];
+  const load = (value) => (chart.across ? `${written(value, "rate")} ${chart.across}` : `${written(value, "rate")} req/s (${names.get(value)})`);
+  const series = [{ label: chart.across ? "load" : "completed", value: (plot, value) => hovered(plot, names.has(value) ? load(value) : "–") }];
   for (const each of chart.series) {
     const fill = colour(each.filled ? `c${each.colour}` : "ground");
     series.push({
-      label: each.label, stroke: colour(`c${each.colour}`), fill, paths: () => null, points: { show: true, size: each.size, fill, width: 2 },
+      label: each.label, stroke: colour(`c${each.colour}`), fill: each.dash ? undefined : fill, width: 1.5, dash: each.dash, spanGaps: true,
+      paths: each.dash ? uPlot.paths.linear() : () => null, points: { show: true, size: each.size, fill, width: 2 },
       value: (plot, value) => hovered(plot, written(value, "seconds")),
     });
   }
   const xRange = (_, low, high) => [Math.max(0, low - (high - low) * 0.06), high + (high - low) * 0.06];
   return [{
-    width, height: HEIGHT, series, axes: [axis("rate", { size: 28 }), axis("seconds", { splits: decades })],
+    width, height: HEIGHT, series, axes: [axis("rate", { size: 28 }), axis("seconds", LOGARITHMIC)],
     scales: { x: { time: false, range: xRange }, y: { distr: 3, range: around } }, cursor: { drag: { x: true, y: false } },
-    legend: { markers: { width: 2, fill: (plot, i) => plot.series[i].points.fill(plot, i) } },
+    legend: { markers: { width: 2, fill: (plot, i) => (plot.series[i].dash ? "transparent" : plot.series[i].points.fill(plot, i)), dash: (plot, i) => borderOf(plot.series[i].dash) } },
   }, uPlot.join(lists.map((points) => [points.map(([x]) => x), points.map(([, y]) => y)]))];
+}
+
+/** Return the border of a line's mark in the legend. */
+function borderOf(dash) {
+  if (!dash || !dash.length) return "solid";
+  return dash.length > 2 ? "double" : dash[0] > dash[1] ? "dashed" : "dotted";
 }
 
 /** Add a figure with a chart; `build` returns its options and data for a width. */
