@@ -55,6 +55,35 @@ def test_a_lower_bound_is_said_to_be_one_and_needs_no_confirmation(sample: Repor
     assert "--request-rate" not in text
 
 
+def test_the_capacity_explains_both_intervals_of_the_rate(sample: ReportPage) -> None:
+    story = sample.summary.story
+    assert story is not None
+    assert story.sustainable_rate_range is not None
+    low, high = (f"{each:.3g}" for each in story.sustainable_rate_range)
+    assert f"sustainable {low} to {high} req/s" in story.headline
+    text = answer_section(sample)
+    assert f"9.02 to 12.7 with a probability of 90\u00a0%, {low} to {high} with a probability of 99\u00a0%" in text
+
+
+def test_a_rate_that_is_not_known_says_so_and_why(sample: ReportPage) -> None:
+    text = answer_section(with_story(sample, sustainable_rate=None, cause="client-bound"))
+    assert "Latency objective</th><td>not known from this run: the client limited the load, not the engine<" in text
+    text = answer_section(with_story(sample, sustainable_rate=None, cause="headroom"))
+    assert "Latency objective</th><td>not known from this run<" in text
+    two = replace(sample.summary.set_up, goodput=("ttft:500", "tpot:50"))
+    unknown = with_story(sample, sustainable_rate=None)
+    text = answer_section(replace(unknown, summary=replace(unknown.summary, set_up=two)))
+    assert "with limits besides TTFT no rate is estimated" in text
+
+
+def test_the_heading_has_a_remark_unless_the_figures_can_be_trusted(sample: ReportPage) -> None:
+    assert "trust: " not in answer_section(sample)
+    measured = sample.summary.measured
+    suspect = replace(measured, trust=replace(measured.trust, verdict="suspect"))
+    text = answer_section(replace(sample, summary=replace(sample.summary, measured=suspect)))
+    assert '<strong class="trust suspect">trust: suspect</strong></p></header>' in text
+
+
 def test_without_advice_nothing_is_advised(sample: ReportPage) -> None:
     text = answer_section(with_story(sample, lines=(), advised_max_num_seqs=None, sustainable_rate=None))
     assert "No change is advised by this run." in text

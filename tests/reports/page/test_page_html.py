@@ -16,7 +16,7 @@ from servetop.core.system.package_data import package_path
 from servetop.recordings.library.catalog import resolve
 from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.page.page_html import page_html
-from servetop.reports.page.report_page import ReportPage, report_page
+from servetop.reports.page.report_page import ReportPage, SearchTexts, report_page
 from tests.hostile_recording import write_hostile_recording
 
 VENDORED = {
@@ -56,6 +56,7 @@ def test_the_heading_is_the_verdict_and_the_story_is_that_of_the_summary(sample:
     assert heading == page.summary.story.headline
     assert all(f"<span>{line.text}</span>" in text for line in page.summary.story.lines if not line.advice)
     assert "▸ KV memory" in text
+    assert '<ol class="ranked"><li>The same load with the advised batch size:' in text
     assert "<code>servetop rerun sample --max-num-seqs 32</code>" in text
 
 
@@ -92,7 +93,7 @@ def test_a_page_of_a_short_run_is_small(sample: tuple[ReportPage, str]) -> None:
 def test_every_text_of_a_hostile_recording_is_inert(tmp_path: Path) -> None:
     path = tmp_path / "run.servetop"
     write_hostile_recording(path, ATTACK)
-    text = page_html(page_of(path, answers=[ATTACK, ATTACK]))
+    text = page_html(page_of(path, texts=SearchTexts(answers=[ATTACK, ATTACK])))
     assert text.count("<script>") == 1
     assert text.count("</script>") == 2
     assert "<img" not in text
@@ -102,6 +103,7 @@ def test_every_text_of_a_hostile_recording_is_inert(tmp_path: Path) -> None:
 
 
 def test_the_answers_of_a_search_are_the_heading(tmp_path: Path) -> None:
-    text = page_html(page_of(resolve("sample"), answers=["12.1 req/s keep p99 TTFT < 500 ms", "second answer"]))
+    texts = SearchTexts(answers=["12.1 req/s keep p99 TTFT < 500 ms", "second answer"])
+    text = page_html(page_of(resolve("sample"), texts=texts))
     assert "<h1>12.1 req/s keep p99 TTFT &lt; 500 ms</h1>" in text
     assert '<p class="answer">second answer</p>' in text

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from servetop.analysis.diagnosis.rate_interval import RateInterval
+from servetop.analysis.field_metadata import INTERNAL
 from servetop.analysis.story.story import Story
 from servetop.core.units import MS_PER_S
 
@@ -52,6 +53,8 @@ class StorySummary:
     ttft_objective_ms: float | None
     advised_max_num_seqs: int | None
     lines: tuple[StoryLineSummary, ...]
+    sustainable_rate_range: RateInterval | None = field(default=None, metadata=INTERNAL)
+    """Where the sustainable rate lies with a probability of 99 %, which a headline gives instead of a wide interval."""
 
 
 def story_summary(story: Story) -> StorySummary:
@@ -63,6 +66,7 @@ def story_summary(story: Story) -> StorySummary:
             capacity=None,
             sustainable=None,
             sustainable_interval=None,
+            sustainable_range=None,
             knee=None,
             knee_interval=None,
             advised_batch=None,
@@ -78,6 +82,7 @@ def story_summary(story: Story) -> StorySummary:
         capacity=capacity,
         sustainable_rate=verdict.sustainable,
         sustainable_rate_interval=verdict.sustainable_interval,
+        sustainable_rate_range=verdict.sustainable_range,
         sustainable_is_lower_bound=verdict.is_lower_bound,
         knee_rate=verdict.knee,
         knee_interval=verdict.knee_interval,

@@ -18,8 +18,7 @@ def recording_markdown(reader: RecordingReader, *, name: str) -> list[str]:
     """Return the lines of a recording, whose commands call it `name`."""
     if reader.header.config.watch is not None:
         return watch_report_lines(reader)
-    answers, remarks = search_texts(reader)
-    page = report_page(reader, name=name, answers=answers, remarks=remarks)
+    page = report_page(reader, name=name, texts=search_texts(reader))
     return [*answer_markdown(page), *_sweep_tables(page.summary.sweep), *figures_markdown(page)]
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from servetop.analysis.summary.story_summary import StoryLineSummary, StorySummary
 from servetop.analysis.summary.summary_types import RunSummary
@@ -12,6 +13,7 @@ from servetop.core.text import formats
 from servetop.core.units import MS_PER_S
 from servetop.reports.page.floor_table import floor_table
 from servetop.reports.page.html_text import Markup, command_line, data_table, element, items, joined
+from servetop.reports.page.next_commands import next_commands
 from servetop.reports.page.report_page import ReportPage
 from servetop.reports.summary.summary_lines import steady_lines, trust_lines
 
@@ -27,6 +29,18 @@ _SET_BY = {
     "client-bound": _CLIENT,
 }
 """The row of the capacities that a cause is about; none for other causes."""
+_WHY_UNKNOWN = {
+    "client-bound": "the client limited the load, not the engine",
+    "network-bound": "the network limited the load, not the engine",
+    "other traffic": "requests of others were part of the load",
+    "failing": "requests failed",
+    "engine failed": "the engine failed",
+    "stalled": "the engine stalled",
+    "unclear": "what limited the run is unclear",
+    "objectives missed": "requests missed the objectives",
+    "no load": "there was no load",
+}
+"""Why a run of a cause tells no rate that keeps the latency objective."""
 
 
 def answer_section(page: ReportPage) -> Markup:
@@ -34,7 +48,7 @@ def answer_section(page: ReportPage) -> Markup:
     summary = page.summary
     parts = [
         element("section", element("h2", "What happened"), _story(summary.story)),
-        element("section", element("h2", "Capacity"), _capacity(summary)),
+        element("section", element("h2", "Capacity"), _capacity(page)),
         element("section", element("h2", "Try next"), _try_next(page)),
         element("section", element("h2", "Trust"), _trust(summary)),
     ]
@@ -46,9 +60,9 @@ def answer_section(page: ReportPage) -> Markup:
             "header",
             element("p", " · ".join(subject_parts(page)), class_="subject"),
             element("h1", verdict_sentence(page)),
-            *(element("p", each, class_="answer") for each in page.answers[1:]),
-            *(element("p", each, class_="figures") for each in page.remarks),
-            element("p", " · ".join(_figures(summary)), class_="figures"),
+            *(element("p", each, class_="answer") for each in page.texts.answers[1:]),
+            *(element("p", each, class_="figures") for each in page.texts.remarks),
+            element("p", " · ".join(_figures(summary)), _trust_remark(summary), class_="figures"),
         ),
         element("div", *parts, class_="answers"),
     )
@@ -56,8 +70,8 @@ def answer_section(page: ReportPage) -> Markup:
 
 def verdict_sentence(page: ReportPage) -> str:
     """Return the first answer of a search, else the headline of the story, else why there is none."""
-    if page.answers:
-        return page.answers[0]
+    if page.texts.answers:
+        return page.texts.answers[0]
     story = page.summary.story
     return (page.summary.error or "the recording has no requests yet") if story is None else story.headline
 
@@ -79,6 +93,14 @@ def subject_parts(page: ReportPage) -> Iterator[str]:
     yield page.manifest["run"]["start"]
     if summary.recording_state != "finished":
         yield f"recording {summary.recording_state}"
+
+
+def _trust_remark(summary: RunSummary) -> Markup | None:
+    """Return the verdict of the trust meter, of which the section has the reasons; None if all is well."""
+    verdict = summary.measured.trust.verdict
+    if verdict == "ok":
+        return None
+    return joined(" · ", element("strong", f"trust: {verdict}", class_=f"trust {verdict.split()[0]}"))
 
 
 def _figures(summary: RunSummary) -> Iterator[str]:
@@ -107,10 +129,10 @@ def _story_line(line: StoryLineSummary) -> Markup:
     return joined(element("time", formats.clock(line.at), class_="at"), element("span", line.text))
 
 
-def _capacity(summary: RunSummary) -> Markup:
-    story = summary.story
+def _capacity(page: ReportPage) -> Markup:
+    summary, story = page.summary, page.summary.story
     set_by = None if story is None or summary.sweep is not None else _SET_BY.get(story.cause)
-    rows = [(name, text) for name, text in _capacities(summary) if text]
+    rows = [(name, text) for name, text in _capacities(page) if text]
     if set_by == _CLIENT and story is not None:
         rows.append((_CLIENT, story.cause))
     marked = [
@@ -122,11 +144,10 @@ def _capacity(summary: RunSummary) -> Markup:
     return data_table(("Limit of", "What was measured"), marked, caption="What limits the load")
 
 
-def _capacities(summary: RunSummary) -> Iterator[tuple[str, str]]:
-    story, server = summary.story, summary.measured.server
+def _capacities(page: ReportPage) -> Iterator[tuple[str, str]]:
+    summary, server = page.summary, page.summary.measured.server
     yield _ENGINE, _engine_capacity(summary)
-    if story is not None and story.sustainable_rate is not None:
-        yield _OBJECTIVE, _sustainable(story)
+    yield _OBJECTIVE, _within_objective(page)
     used = [] if server.max_kv_usage is None else [f"{formats.percent(server.max_kv_usage)} used at most"]
     blocks = summary.engine.kv_blocks_total
     used += [f"of {blocks:,} blocks"] if used and blocks else []
@@ -146,13 +167,41 @@ def _engine_capacity(summary: RunSummary) -> str:
     return "no estimate from this run"
 
 
+def _within_objective(page: ReportPage) -> str:
+    """Return the rate that keeps the objective, or that it is not known, and why as far as that is known."""
+    summary, story = page.summary, page.summary.story
+    if page.search is not None:
+        return "the answer of the search, above"
+    if summary.sweep is not None:
+        return "of each batch size: in What happened"
+    if story is not None and story.sustainable_rate is not None:
+        return _sustainable(story)
+    return ": ".join(filter(None, ("not known from this run", _why_unknown(summary))))
+
+
+def _why_unknown(summary: RunSummary) -> str:
+    if summary.story is None:
+        return summary.error or ""
+    rates = [each.request_rate for each in summary.stages]
+    if rates and all(rate is not None and math.isinf(rate) for rate in rates):
+        return "a closed loop has no request rate"
+    metrics = {each.split(":")[0] for each in summary.set_up.goodput or ()}
+    if metrics - {"ttft"}:
+        return "with limits besides TTFT no rate is estimated"
+    return _WHY_UNKNOWN.get(summary.story.cause, "")
+
+
 def _sustainable(story: StorySummary) -> str:
     rate, interval = story.sustainable_rate or 0.0, story.sustainable_rate_interval
     limit = "" if story.ttft_objective_ms is None else f" with TTFT ≤ {story.ttft_objective_ms:g} ms"
     if story.sustainable_is_lower_bound:
         return f"at least {_rate(rate)}{limit}"
-    ends = "" if interval is None else f" (90\u00a0% interval {interval[0]:.3g} to {interval[1]:.3g})"
-    return f"about {_rate(rate)}{limit}{ends}"
+    between = [
+        f"{ends[0]:.3g} to {ends[1]:.3g} with a probability of {share}\u00a0%"
+        for ends, share in ((interval, 90), (story.sustainable_rate_range, 99))
+        if ends is not None
+    ]
+    return f"about {_rate(rate)}{limit}{': ' if between else ''}{', '.join(between)}"
 
 
 def _rate(value: float) -> str:
@@ -183,27 +232,5 @@ def _try_next(page: ReportPage) -> Markup:
     commands = list(next_commands(page))
     if not advice and not commands:
         return element("p", "No change is advised by this run.")
-    return joined(
-        items("ul", advice) if advice else None,
-        *(element("p", text, command_line(shlex.join(words))) for text, words in commands),
-    )
-
-
-def next_commands(page: ReportPage) -> Iterator[tuple[str, Sequence[str]]]:
-    """Yield the purpose of a command, and its arguments; none for a search, whose loads cannot be run again."""
-    if page.search is not None:
-        return
-    story, sweep = page.summary.story, page.summary.sweep
-    batch = story.advised_max_num_seqs if story is not None else None
-    batch = sweep.advised_batch if sweep is not None else batch
-    if batch is not None and sweep is None:
-        yield (
-            "The same load with the advised batch size:",
-            ("servetop", "rerun", page.name, "--max-num-seqs", str(batch)),
-        )
-    rate = None if story is None else story.sustainable_rate
-    if rate is not None and story is not None and not story.sustainable_is_lower_bound:
-        rounded = f"{rate:.3g}"
-        yield "Confirm the sustainable rate:", (
-            "servetop", "rerun", page.name, "--request-rate", rounded, "--duration", "3m",
-        )  # fmt: skip
+    ranked = [joined(text, command_line(shlex.join(words))) for text, words in commands]
+    return joined(items("ul", advice) if advice else None, items("ol", ranked, class_="ranked") if ranked else None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from servetop.analysis.columns.request_columns import RequestColumns
 from servetop.analysis.diagnosis.run_record import RunRecord
@@ -22,6 +23,17 @@ from servetop.reports.summary.summary import run_summary
 from servetop.tui.state.search_progress import SearchHistory, SearchProgress
 
 
+class SearchTexts(NamedTuple):
+    """What the page of a search says of its answer; nothing for other runs."""
+
+    answers: Sequence[str] = ()
+    """A sentence for each `--slo`."""
+    remarks: Sequence[str] = ()
+    """What supports or limits them."""
+    unfinished: bool = False
+    """Whether the search was interrupted, so that it can be continued."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ReportPage:
     """One recording as a page."""
@@ -30,10 +42,7 @@ class ReportPage:
     """The recording, as a command names it."""
     summary: RunSummary
     record: RunRecord
-    answers: Sequence[str]
-    """The answers of a search, one sentence each; empty for other runs."""
-    remarks: Sequence[str]
-    """What supports or limits the answers of a search, such as its confirmation, one sentence each."""
+    texts: SearchTexts
     search: SearchProgress | None
     """The loads of a search and its answers at each decision; None for other runs."""
     manifest: Mapping[str, Mapping[str, str]]
@@ -57,8 +66,7 @@ def report_page(
     *,
     name: str,
     prices: Sequence[str] = (),
-    answers: Sequence[str] = (),
-    remarks: Sequence[str] = (),
+    texts: SearchTexts | None = None,
     objectives: Mapping[str, float] | None = None,
 ) -> ReportPage:
     """Read what a page shows; `prices` replace the recorded ones. RecordingError or UsageError, in one line.
@@ -80,8 +88,7 @@ def report_page(
         name=name,
         summary=summary,
         record=record,
-        answers=answers,
-        remarks=remarks,
+        texts=texts or SearchTexts(),
         search=recorded_search(reader),
         manifest=manifest_sections(reader.header),
         rows=rows,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from servetop.core.text.sanitize import sanitize_line
 from servetop.reports.markdown import escaped, table
-from servetop.reports.page.answer_section import next_commands, subject_parts, trust_texts, verdict_sentence
+from servetop.reports.page.answer_section import subject_parts, trust_texts, verdict_sentence
 from servetop.reports.page.figure_tables import (
     LATENCIES,
     LATENCY_CAPTION,
@@ -18,6 +18,7 @@ from servetop.reports.page.figure_tables import (
     stage_row,
     total_rows,
 )
+from servetop.reports.page.next_commands import next_commands
 from servetop.reports.page.report_page import ReportPage
 from servetop.reports.summary.cost_texts import COST_COLUMNS, stage_costs
 from servetop.reports.summary.summary_lines import story_markdown
@@ -27,7 +28,7 @@ def answer_markdown(page: ReportPage) -> Iterator[str]:
     """Yield the answers of a search, the verdict, what was measured, the story, and the verdict of the trust meter."""
     story = page.summary.story
     headline, *happened = [f"**{escaped(verdict_sentence(page))}**"] if story is None else story_markdown(story)
-    yield from (f"**{escaped(each)}**\n" for each in page.answers)
+    yield from (f"**{escaped(each)}**\n" for each in page.texts.answers)
     yield from (headline, "", escaped(" · ".join(subject_parts(page))), *happened)
     first, *others = trust_texts(page.summary)
     yield from ("", f"Trust: **{escaped(page.summary.measured.trust.verdict)}** · {escaped(first)}")

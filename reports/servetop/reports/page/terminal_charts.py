@@ -133,7 +133,7 @@ def _latency_charts(reader: RecordingReader, *, width: int) -> list[TextChart]:
         return _against_load(LOAD_TITLE, found, across="req/s", width=width, joined=False)
     across, charts = load_unit(sweep), []
     for title, rows in sweep_lines(sweep).items():
-        found = {sanitize_line(name): points for name, points in rows.items()}
+        found = {sanitize_line(name): list(points) for name, points in rows.items()}
         charts += _against_load(f"{title} against load", found, across=across, width=width)
     return charts
 

@@ -12,7 +12,7 @@ from servetop.recordings.library.catalog import resolve
 from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.page.page_html import page_html
 from servetop.reports.page.picture import run_picture, watch_picture
-from servetop.reports.page.report_page import report_page
+from servetop.reports.page.report_page import SearchTexts, report_page
 from servetop.reports.page.watch_page import watch_html, watch_page
 from servetop.reports.plug_ins.report_sections import plug_in_sections
 from servetop.reports.summary.summary import run_summary
@@ -32,8 +32,7 @@ def recording_html(
             if prices:
                 raise UsageError("--price: a watch has no requests of its own: leave it out")
             return watch_html(watch_page(reader, name=name))
-        answers, remarks = search_texts(reader)
-        page = report_page(reader, name=name, prices=prices, answers=answers, remarks=remarks)
+        page = report_page(reader, name=name, prices=prices, texts=search_texts(reader))
         added = plug_in_sections(reader)
         for line in added.trouble:
             on_trouble(line)
@@ -45,18 +44,21 @@ def recording_picture(name: str) -> str:
     with contextlib.closing(RecordingReader.open(resolve(name))) as reader:
         if reader.header.config.watch is not None:
             return watch_picture(watch_page(reader, name=name))
-        answers, remarks = search_texts(reader)
-        return run_picture(report_page(reader, name=name, answers=answers, remarks=remarks))
+        return run_picture(report_page(reader, name=name, texts=search_texts(reader)))
 
 
-def search_texts(reader: RecordingReader) -> tuple[Sequence[str], Sequence[str]]:
-    """Return a sentence for each `--slo` of a search, and what supports or limits them; nothing for other runs."""
+def search_texts(reader: RecordingReader) -> SearchTexts:
+    """Return the texts of a search; none for other runs."""
     if reader.header.config.search is None:
-        return (), ()
+        return SearchTexts()
     result = search_result(reader, run_summary(reader))
     remarks = [] if result.confirmation is None else [_confirmation_text(result.confirmation)]
     remarks += [f"Warning: {text}" for text in result.warnings]
-    return [answer_line(result, tier) for tier in result.tiers], [*remarks, f"Load: {load_used(result)}"]
+    return SearchTexts(
+        answers=[answer_line(result, tier) for tier in result.tiers],
+        remarks=[*remarks, f"Load: {load_used(result)}"],
+        unfinished=not result.complete,
+    )
 
 
 def _confirmation_text(found: Confirmation) -> str:
