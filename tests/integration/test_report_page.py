@@ -186,6 +186,20 @@ def test_arrow_keys_move_one_cursor_over_all_charts(browser: Any, sample: tuple[
     assert value == "0:29"
 
 
+def test_each_chart_says_its_units_and_fits_its_data(browser: Any, sample: tuple[str, RunSummary]) -> None:
+    browser.get(sample[0])
+    preemptions = "return CHARTS[5].plot.axes[2].values(null, [5, 10])"
+    assert browser.execute_script(preemptions) == ["5/s", "10/s"]
+    curve = (
+        "const plot = CHARTS[8].plot;"
+        "return [plot.data[0][0] / plot.scales.x.min, plot.scales.x.max / plot.data[0].at(-1)]"
+    )
+    assert browser.execute_script(curve) == pytest.approx([1.15, 1.15], abs=0.01)
+    key = browser.find_element("css selector", ".choice .key").text
+    most = browser.execute_script("return Math.max(...heatData('ttft').counts)")
+    assert key == f"■ {most} requests, paler: fewer"
+
+
 def test_zooming_one_chart_zooms_all_and_escape_shows_the_whole_run(
     browser: Any, sample: tuple[str, RunSummary]
 ) -> None:

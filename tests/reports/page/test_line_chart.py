@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from servetop.reports.page.line_chart import MOST_POINTS, SvgLine, line_chart, thinned, ticks
+from servetop.reports.page.line_chart import MOST_POINTS, RunTime, SvgLine, line_chart, thinned, ticks
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -54,6 +54,26 @@ def test_a_logarithmic_axis_has_more_than_its_powers_of_ten_if_they_are_few(
     drawn = ElementTree.fromstring(line_chart([line], x_unit="s", y_unit="s", logarithmic=True))
     levels = [each.text for each in drawn.iter(f"{SVG}text") if each.attrib["text-anchor"] == "end"]
     assert [each for each in levels if each != "s"] == expected
+
+
+def test_the_time_of_a_run_is_a_clock_and_its_episodes_are_shaded_once() -> None:
+    line = SvgLine(name="a", x=[0, 100, 200], y=[0, 12_000, 40_000])
+    time = RunTime(shaded=[(20, 60), (50, 90), (150, 500)])
+    drawn = ElementTree.fromstring(line_chart([line], x_unit=time, y_unit="tok/s"))
+    written = {side: [each.text for each in drawn.iter(f"{SVG}text") if each.attrib["text-anchor"] == side]
+               for side in ("middle", "end")}  # fmt: skip
+    assert written["middle"] == ["0:00", "0:30", "1:00", "1:30", "2:00", "2:30", "3:00"]
+    assert written["end"] == ["0", "10,000", "20,000", "30,000", "40,000"]
+    shades = [each.attrib for each in drawn.iter(f"{SVG}rect")]
+    per_second = (560 - 52 - 12) / 200
+    assert [float(each["width"]) for each in shades] == pytest.approx([70 * per_second, 50 * per_second], abs=0.1)
+
+
+def test_a_line_has_the_dashes_that_it_asks_for() -> None:
+    lines = [SvgLine(name=str(dash), x=[0, 1], y=[0, 1], dash=dash) for dash in range(4)]
+    drawn = ElementTree.fromstring(line_chart(lines, x_unit="s", y_unit=""))
+    strokes = [each for each in drawn.iter(f"{SVG}path") if each.attrib.get("stroke-width") == "1.5"]
+    assert len({each.attrib.get("stroke-dasharray") for each in strokes}) == 4
 
 
 def test_an_unknown_value_is_a_gap() -> None:

@@ -7,6 +7,7 @@ import contextlib
 import hashlib
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 from servetop.core.system.package_data import package_path
 from servetop.recordings.library.catalog import resolve
 from servetop.recordings.read.reader import RecordingReader
+from servetop.reports.page.chart_specs import time_charts
 from servetop.reports.page.page_html import page_html
 from servetop.reports.page.report_page import ReportPage, SearchTexts, report_page
 from tests.hostile_recording import write_hostile_recording
@@ -107,3 +109,10 @@ def test_the_answers_of_a_search_are_the_heading(tmp_path: Path) -> None:
     text = page_html(page_of(resolve("sample"), texts=texts))
     assert "<h1>12.1 req/s keep p99 TTFT &lt; 500 ms</h1>" in text
     assert '<p class="answer">second answer</p>' in text
+
+
+def test_a_run_without_tokens_has_no_chart_of_them(sample: tuple[ReportPage, str]) -> None:
+    time = sample[0].time
+    assert "tokens" in [each.name for each in time_charts(time)]
+    none = replace(time, columns={**time.columns, "output_tokens": 0 * time.columns["output_tokens"]})
+    assert "tokens" not in [each.name for each in time_charts(none)]

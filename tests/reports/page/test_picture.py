@@ -54,6 +54,16 @@ def test_the_verdict_the_trust_and_the_charts_of_the_sample_are_in_it() -> None:
     assert inside(picture)
 
 
+def test_lines_of_a_chart_differ_without_colour_and_episodes_are_shaded() -> None:
+    picture = drawn(recording_picture("sample"))
+    for chart in picture.iter(f"{SVG}g"):
+        lines = [each for each in chart.iter(f"{SVG}path") if each.attrib.get("stroke-width") == "2"]
+        assert len({each.attrib.get("stroke-dasharray") for each in lines}) == len(lines)
+    load = next(iter(picture.iter(f"{SVG}g")))
+    assert len(list(load.iter(f"{SVG}rect"))) == 1
+    assert {"0:30", "1:00", "sent (req/s)"} <= {each.text for each in load.iter(f"{SVG}text")}
+
+
 def test_stages_are_marked_by_whole_numbers() -> None:
     picture = drawn(recording_picture("sample"))
     (chart,) = list(picture.iter(f"{SVG}g"))[-1]

@@ -27,7 +27,7 @@ class PlottedLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartSpec:
-    """One chart over time; units are `rate`, `count`, `seconds`, `share`, `watts` or `bytes`."""
+    """One chart over time; units are `rate`, `count`, `seconds`, `share`, `watts`, `bytes` or `per_second`."""
 
     name: str
     title: str
@@ -49,7 +49,7 @@ class ChartSpec:
         }  # fmt: skip
 
 
-_IF_ANY = ("failed", "queued")
+_IF_ANY = ("failed", "queued", "output_tokens")
 """Columns that are left out if they are always 0."""
 
 
@@ -118,7 +118,7 @@ CHARTS = (
         name="kv",
         title="KV cache used, and preemptions",
         unit="share",
-        right_unit="rate",
+        right_unit="per_second",
         lines=(
             PlottedLine(label="KV used", column="kv_usage", band=True),
             PlottedLine(label="preemptions/s", column="preemptions", colour=1, right=True),

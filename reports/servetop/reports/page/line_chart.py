@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from servetop.core.text import formats
 from servetop.reports.page.html_text import Markup, element
 
 COLOURS = ("#2f7fd0", "#d2691e", "#7a8694", "#b03a86", "#2e8b57", "#8a6d1a")
@@ -28,12 +29,25 @@ class SvgLine:
     x: Sequence[float]
     """Ascending; as many as `y`."""
     y: Sequence[float]
+    dash: int | None = None
+    """Number of its dashes, 0 for none; by default lines of one colour differ by them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunTime:
+    """A horizontal axis of the time of a run in seconds, written as `1:10`."""
+
+    shaded: Sequence[tuple[float, float]] = ()
+    """Begin and end of the spans that are shaded, in order; those that overlap are one."""
+
+
+_CLOCK_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 28800, 86400)
 
 
 def line_chart(
     lines: Sequence[SvgLine],
     *,
-    x_unit: str,
+    x_unit: str | RunTime,
     y_unit: str,
     logarithmic: bool = False,
     width: int = 560,
@@ -45,25 +59,61 @@ def line_chart(
     x_low, x_high = _span([each.x for each in lines])
     x_at = _scale(x_low, x_high, _LEFT, width - _RIGHT)
     levels, y_at = _vertical(lines, logarithmic=logarithmic, height=height)
-    parts: list[Markup] = []
+    parts = [] if isinstance(x_unit, str) else _shades(x_unit, (x_low, x_high), x_at=x_at, height=height)
     for tick in levels:
         parts.append(_rule(_LEFT, width - _RIGHT, y_at(tick)))
-        parts.append(_text(f"{tick:g}", x=_LEFT - 6, y=y_at(tick) + 4, anchor="end"))
-    whole = all(float(each).is_integer() for line in lines for each in line.x)
-    for tick in (each for each in ticks(x_low, x_high, most=7) if not whole or float(each).is_integer()):
-        parts.append(_text(f"{tick:g}", x=x_at(tick), y=height - _BOTTOM + 15, anchor="middle"))
-    parts.append(_text(x_unit, x=width - _RIGHT, y=height - 1, anchor="end"))
+        parts.append(_text(_number(tick), x=_LEFT - 6, y=y_at(tick) + 4, anchor="end"))
+    parts += _across(lines, x_unit, x_at=x_at, height=height)
     for place, line in enumerate(lines):
         points = [(x_at(x), y_at(y)) if math.isfinite(y) else None for x, y in thinned(line.x, line.y)]
-        stroke = {"stroke": COLOURS[place % len(COLOURS)], "stroke_dasharray": _DASHES[place // len(COLOURS) % 4]}
+        dash = place // len(COLOURS) if line.dash is None else line.dash
+        stroke = {"stroke": COLOURS[place % len(COLOURS)], "stroke_dasharray": _DASHES[dash % len(_DASHES)]}
         parts += [element("path", d=each, fill="none", stroke_width=1.5, **stroke) for each in _paths(points)]
         x, y = _LEFT + place % 3 * (width - _LEFT) / 3, height + 18 * (place // 3) + 10
-        parts.append(element("path", d=f"M{x:.1f} {y - 4:.1f}h16", fill="none", stroke_width=2, **stroke))
-        parts.append(_text(f"{line.name} {f'({y_unit})' if y_unit else ''}".strip(), x=x + 22, y=y, anchor="start"))
+        parts.append(element("path", d=f"M{x:.1f} {y - 4:.1f}h18", fill="none", stroke_width=2, **stroke))
+        parts.append(_text(f"{line.name} {f'({y_unit})' if y_unit else ''}".strip(), x=x + 24, y=y, anchor="start"))
     return element(
         "svg", *parts, viewBox=f"0 0 {width} {height + legend}", width=width, height=height + legend, role="img",
         aria_label=", ".join(each.name for each in lines), xmlns="http://www.w3.org/2000/svg",
     )  # fmt: skip
+
+
+def _across(
+    lines: Sequence[SvgLine], x_unit: str | RunTime, *, x_at: Callable[[float], float], height: int
+) -> Iterator[Markup]:
+    """Yield the values below the horizontal axis, and its unit."""
+    low, high = _span([each.x for each in lines])
+    right = x_at(high)
+    if isinstance(x_unit, RunTime):
+        step = next((each for each in _CLOCK_STEPS if high - low <= 7 * each), _CLOCK_STEPS[-1])
+        texts = {each * step: formats.clock(each * step) for each in range(math.ceil(low / step), int(high / step) + 1)}
+    else:
+        whole = all(float(each).is_integer() for line in lines for each in line.x)
+        found = (each for each in ticks(low, high, most=7) if not whole or float(each).is_integer())
+        texts = {each: _number(each) for each in found}
+        yield _text(x_unit, x=right, y=height - 1, anchor="end")
+    for tick, text in texts.items():
+        yield _text(text, x=x_at(tick), y=height - _BOTTOM + 15, anchor="middle")
+
+
+def _shades(time: RunTime, window: tuple[float, float], *, x_at: Callable[[float], float], height: int) -> list[Markup]:
+    """Return the shaded spans within a window."""
+    merged: list[tuple[float, float]] = []
+    for begin, end in sorted(time.shaded):
+        last = merged.pop() if merged and begin <= merged[-1][1] else (begin, end)
+        merged.append((last[0], max(last[1], end)))
+    spans = [(x_at(max(begin, window[0])), x_at(min(end, window[1]))) for begin, end in merged]
+    return [
+        element(
+            "rect", x=f"{left:.1f}", y=_TOP, width=f"{right - left:.1f}", height=height - _TOP - _BOTTOM,
+            fill="currentColor", fill_opacity=0.12,
+        )
+        for left, right in spans if right > left
+    ]  # fmt: skip
+
+
+def _number(value: float) -> str:
+    return f"{value:,.10g}"
 
 
 def _vertical(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import textwrap
 from collections.abc import Iterator, Sequence
 
@@ -10,9 +11,9 @@ import numpy as np
 from servetop.analysis.summary.summary_types import RunSummary
 from servetop.core.units import MS_PER_S
 from servetop.reports.page.answer_section import subject_parts, verdict_sentence
-from servetop.reports.page.chart_specs import ChartSpec, time_charts
+from servetop.reports.page.chart_specs import ChartSpec, PlottedLine, time_charts
 from servetop.reports.page.html_text import Markup, element
-from servetop.reports.page.line_chart import SvgLine, line_chart
+from servetop.reports.page.line_chart import RunTime, SvgLine, line_chart
 from servetop.reports.page.report_page import ReportPage
 from servetop.reports.page.time_columns import TimeColumns
 from servetop.reports.page.watch_page import WatchPage
@@ -27,6 +28,8 @@ _ORDER = ("load", "tokens", "ttft", "tpot", "queue", "kv")
 _INK, _SOFT = "#1b1f24", "#5b6570"
 _FONT = "system-ui, 'DejaVu Sans', Helvetica, Arial, sans-serif"
 _SCALES = {"share": (100.0, "%"), "seconds": (1.0, "s"), "rate": (1.0, ""), "count": (1.0, "")}
+_RATES = {"load": "req/s"}
+"""Units of rates by chart, where the names of its lines have none."""
 _WITHOUT_RIGHT = {"KV cache used, and preemptions": "KV cache used", "GPU utilisation and power": "GPU utilisation"}
 """Titles of charts of which the axis on the right is left out."""
 _CHART_WIDTH, _CHART_HEIGHT, _ROW = 560, 190, 250
@@ -35,7 +38,8 @@ _CHART_WIDTH, _CHART_HEIGHT, _ROW = 560, 190, 250
 def run_picture(page: ReportPage) -> str:
     """Return the picture of a run: verdict or first answer, charts over time, latencies of stages, trust."""
     summary = page.summary
-    charts = [_over_time(page.time, each) for each in _chosen(time_charts(page.time))]
+    ends = [(each.begin, page.record.until if each.end is None else each.end) for each in page.record.episodes]
+    charts = [_over_time(page.time, each, RunTime(shaded=ends)) for each in _chosen(time_charts(page.time))]
     if (stages := _of_stages(summary)) is not None:
         charts.append(stages)
     return _picture(" · ".join(subject_parts(page)), verdict_sentence(page), trust_lines(summary), charts)
@@ -43,7 +47,7 @@ def run_picture(page: ReportPage) -> str:
 
 def watch_picture(page: WatchPage) -> str:
     """Return the picture of a watch: its headline, and the charts that its servers export."""
-    charts = [_over_time(page.time, each) for each in _chosen(page.charts)]
+    charts = [_over_time(page.time, each, RunTime()) for each in _chosen(page.charts)]
     subject = " · ".join(filter(None, (page.summary.label or page.name, page.summary.url, "servetop watch")))
     note = "The load was that of others: every figure is the server's own."
     return _picture(subject, page.summary.headline, [note], charts)
@@ -56,18 +60,29 @@ def _chosen(charts: Sequence[ChartSpec]) -> list[ChartSpec]:
     return [*main, *(each for each in charts if each.name not in _ORDER)][:MOST_CHARTS]
 
 
-def _over_time(time: TimeColumns, chart: ChartSpec) -> tuple[str, Markup]:
+def _over_time(time: TimeColumns, chart: ChartSpec, across: RunTime) -> tuple[str, Markup]:
     factor, unit = _SCALES.get(chart.unit, (1.0, chart.unit))
     at = time.columns["at"].tolist()
+    shown = [each for each in chart.lines[:MOST_LINES] if not each.right]
     lines = [
-        SvgLine(name=each.label, x=at, y=(time.columns[each.column] * factor).tolist())
-        for each in chart.lines[:MOST_LINES]
-        if not each.right
+        SvgLine(name=each.label, x=at, y=(time.columns[each.column] * factor).tolist(), dash=dash)
+        for each, dash in zip(shown, _dashes(shown), strict=True)
     ]
     drawn = line_chart(
-        lines, x_unit="s", y_unit=unit, logarithmic=chart.logarithmic, width=_CHART_WIDTH, height=_CHART_HEIGHT
+        lines,
+        x_unit=across,
+        y_unit=_RATES.get(chart.name, unit),
+        logarithmic=chart.logarithmic,
+        width=_CHART_WIDTH,
+        height=_CHART_HEIGHT,
     )
     return _WITHOUT_RIGHT.get(chart.title, chart.title), drawn
+
+
+def _dashes(lines: Sequence[PlottedLine]) -> Iterator[int]:
+    """Yield the number of the dashes of each line: those of the page are dashed, others through, then dotted."""
+    through, dashed = itertools.cycle((0, 2, 3)), itertools.cycle((1, 3))
+    yield from (next(dashed if each.dashed else through) for each in lines)
 
 
 def _of_stages(summary: RunSummary) -> tuple[str, Markup] | None:
@@ -82,7 +97,8 @@ def _of_stages(summary: RunSummary) -> tuple[str, Markup] | None:
             values = [np.nan if each is None else each / MS_PER_S for each in found]
             if not np.isnan(values).all():
                 numbers = [float(each) for each in range(1, len(values) + 1)]
-                lines.append(SvgLine(name=f"{title} {statistic}", x=numbers, y=values))
+                dash = int(statistic == "p50") + (2 if metric == "tpot" else 0)
+                lines.append(SvgLine(name=f"{title} {statistic}", x=numbers, y=values, dash=dash))
     return "Latency of each stage, in order", line_chart(
         lines, x_unit="stage", y_unit="s", logarithmic=True, width=_CHART_WIDTH, height=_CHART_HEIGHT
     )

@@ -24,7 +24,7 @@ from servetop.tui.state.search_progress import SearchHistory, SearchProgress
 
 
 class SearchTexts(NamedTuple):
-    """What the page of a search says of its answer; nothing for other runs."""
+    """The texts of a search on its page; empty for other runs."""
 
     answers: Sequence[str] = ()
     """A sentence for each `--slo`."""

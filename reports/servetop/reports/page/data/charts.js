@@ -151,7 +151,7 @@ function distributionChart(chart, width) {
   for (const line of chart.lines) series.push({ ...lineOf({ ...line, label: `${line.label} ≤` }, "share"), spanGaps: true });
   return [{
     width, height: HEIGHT, series, axes: [axis("seconds", { size: 28, space: 60, splits: decades }), axis("share")],
-    scales: { x: { time: false, distr: 3 }, y: { range: [0, 1] } }, cursor: { drag: { x: true, y: false } },
+    scales: { x: { time: false, distr: 3, range: around }, y: { range: [0, 1] } }, cursor: { drag: { x: true, y: false } },
     legend: { markers: { width: 2, dash: (plot, i) => (plot.series[i].dash ? "dashed" : "solid") } },
   }, uPlot.join(tables)];
 }

@@ -42,6 +42,7 @@ const UNITS = {
   count: (value) => threeDigits(value),
   seconds: (value) => (value < 0.9995 ? `${threeDigits(value * 1000)} ms` : `${threeDigits(value)} s`),
   share: (value) => `${threeDigits(value * 100)} %`,
+  per_second: (value) => `${threeDigits(value)}/s`,
   watts: (value) => `${threeDigits(value)} W`,
 };
 

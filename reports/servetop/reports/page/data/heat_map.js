@@ -1,6 +1,6 @@
 // A heat map of a latency over time, on a canvas; its cursor and zoom are those of the charts over time.
 "use strict";
-const HEAT = { metric: null, view: null, canvas: null, read: null, at: null, cell: null };
+const HEAT = { metric: null, view: null, canvas: null, read: null, key: null, at: null, cell: null };
 const LEFT = 58;
 const BOTTOM = 28;
 
@@ -17,6 +17,7 @@ function addHeatMap(place) {
   HEAT.metric = metrics[0];
   HEAT.canvas = make("canvas", { role: "img", "aria-label": "Heat map: how many requests had which latency, by the time they were sent" });
   HEAT.read = make("div", { class: "read", "aria-live": "polite" });
+  HEAT.key = make("span", { class: "key" });
   const buttons = metrics.map((metric) => {
     const button = make("button", { type: "button", "aria-pressed": String(metric === HEAT.metric) }, metric.toUpperCase());
     button.addEventListener("click", () => {
@@ -29,7 +30,7 @@ function addHeatMap(place) {
     return button;
   });
   const title = "Requests by latency and time sent";
-  const figure = make("figure", { tabindex: "0", role: "group", "aria-label": `${title}, chart` }, make("h3", {}, title), make("div", { class: "choice" }, ...buttons), HEAT.canvas, HEAT.read);
+  const figure = make("figure", { tabindex: "0", role: "group", "aria-label": `${title}, chart` }, make("h3", {}, title), make("div", { class: "choice" }, ...buttons, HEAT.key), HEAT.canvas, HEAT.read);
   place.append(figure);
   figure.addEventListener("keydown", heatKey);
   HEAT.canvas.addEventListener("mousemove", (event) => readHeatMap(event));
@@ -65,6 +66,7 @@ function drawHeatMap() {
   ctx.scale(ratio, ratio);
   const columns = times.length - 1;
   const most = counts.reduce((one, other) => Math.max(one, other), 1);
+  HEAT.key.textContent = `■ ${requestsText(most)}, paler: fewer`;
   ctx.save();
   ctx.beginPath();
   ctx.rect(LEFT, 0, layout.width - LEFT, layout.height - BOTTOM);
