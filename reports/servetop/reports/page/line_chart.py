@@ -86,7 +86,10 @@ def _across(
     right = x_at(high)
     if isinstance(x_unit, RunTime):
         step = next((each for each in _CLOCK_STEPS if high - low <= 7 * each), _CLOCK_STEPS[-1])
-        texts = {each * step: formats.clock(each * step) for each in range(math.ceil(low / step), int(high / step) + 1)}
+        texts = {
+            float(each * step): formats.clock(each * step)
+            for each in range(math.ceil(low / step), int(high / step) + 1)
+        }
     else:
         whole = all(float(each).is_integer() for line in lines for each in line.x)
         found = (each for each in ticks(low, high, most=7) if not whole or float(each).is_integer())
