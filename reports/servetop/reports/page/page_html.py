@@ -38,7 +38,7 @@ def _sections(page: ReportPage, further: Sequence[Markup]) -> list[Markup | None
         element(
             "section",
             element("h2", "Figures"),
-            element("div", latency_table(page.summary), totals_table(page.summary), class_="tables"),
+            element("div", latency_table(page.summary), totals_table(page.summary), class_="tables totals"),
             stages_table(page.summary),
             costs_table(page.summary),
         ),
