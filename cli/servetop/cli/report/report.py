@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Group
 from rich.text import Text
 
-from servetop.analysis.summary.summary_json import set_up_json, summary_json
+from servetop.analysis.summary.summary_json import plain_object, set_up_json, summary_json
 from servetop.analysis.summary.summary_types import RunSummary
 from servetop.cli.options.tool_options import SummaryOptions
 from servetop.cli.report.cost_table import cost_table
@@ -113,7 +113,7 @@ def print_story(options: SummaryOptions) -> int:
             raise UsageError(f"--since and --until: {reader.name} is a run, whose story is one: leave them out")
         story, sweep = run_story(reader)
     if options.as_json:
-        console.out_json(asdict(story))
+        console.out_json(plain_object(story))
     else:
         console.out(*(story_and_tables(story, sweep) if options.markdown else story_lines(story)))
     return int(ExitCode.OK)
