@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Python reads these before the tests can remove them: other modules, no assertions, other errors.
 unexport PYTHONHOME PYTHONPATH PYTHONOPTIMIZE PYTHONWARNINGS
 
-.PHONY: help demo audit-clients test test-hostile test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate judge judge-statements judge-rates judge-compare judge-cache judge-price judge-search judge-search-kills judge-search-curves judge-search-aiperf judge-search-vllm judge-reconcile judge-wild lock audit sbom bench bench-client bench-compare bench-export bench-memory bench-report bench-tui bench-watch bench-watch-cost bench-watch-days sample picture options evidence schema site clean
+.PHONY: help demo audit-clients test test-hostile test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate judge judge-watch judge-statements judge-rates judge-compare judge-cache judge-price judge-search judge-search-kills judge-search-curves judge-search-aiperf judge-search-vllm judge-reconcile judge-wild lock audit sbom bench bench-client bench-compare bench-export bench-memory bench-report bench-tui bench-watch bench-watch-cost bench-watch-days sample picture options evidence schema site clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -87,6 +87,9 @@ validate: .venv/.product  ## compare the simulator with the published tables
 
 judge: .venv/.installed  ## judge simulated runs with known causes and rates, and write docs/judgement.md (15 minutes; SEEDS: other draws)
 	$(BIN)/python -m tests.judgement --judge --seed $(or $(SEEDS),11 12 13) $(if $(SEEDS),,--report docs/judgement.md)
+
+judge-watch: .venv/.installed  ## judge the same runs as a watch of their servers sees them, and write docs/judgement.md (9 minutes; SEEDS: other draws)
+	$(BIN)/python -m tests.judgement.judge_watch --seed $(or $(SEEDS),61 62 63) $(if $(SEEDS),,--report docs/judgement.md)
 
 judge-statements: .venv/.installed  ## check every sentence about 1,000 simulated runs, observed in 9 ways, and write docs/judgement.md (25 minutes; SEEDS: other draws)
 	$(BIN)/python -m tests.judgement.judge_statements --seed $(or $(SEEDS),93 94 95 96 97 98) $(if $(SEEDS),,--report docs/judgement.md)

@@ -56,14 +56,11 @@ class Score:
 def score(scenario: Scenario) -> Score:
     """Judge one run."""
     judged = JudgedScenario(scenario)
-    now = _verdicts_now(judged)
-    truth = scenario.truth
-    acting: list[Bottleneck] = []
-    if truth.onset is not None:
-        until = judged.record.until if truth.until is None else min(truth.until, scenario.plan_end)
-        acting = [verdict for at, verdict in now if truth.onset + SETTLED <= at <= until - 1]
-    wanted = BOTTLENECKS.get(truth.cause)
-    healthy = truth.cause is Cause.HEALTHY
+    now = verdicts_now(judged)
+    start, until = acting_period(scenario)
+    acting = [verdict for at, verdict in now if start <= at <= until]
+    wanted = BOTTLENECKS.get(scenario.truth.cause)
+    healthy = scenario.truth.cause is Cause.HEALTHY
     return Score(
         kind=scenario.kind,
         name=scenario.name,
@@ -79,7 +76,16 @@ def score(scenario: Scenario) -> Score:
     )
 
 
-def _verdicts_now(judged: JudgedScenario) -> list[tuple[float, Bottleneck]]:
+def acting_period(scenario: Scenario) -> tuple[float, float]:
+    """The first and last time at which the verdict of now has to name the cause; the first is infinite without one."""
+    truth = scenario.truth
+    if truth.onset is None:
+        return math.inf, -math.inf
+    end = scenario.run.ticks[-1].end
+    return truth.onset + SETTLED, (end if truth.until is None else min(truth.until, scenario.plan_end)) - 1
+
+
+def verdicts_now(judged: JudgedScenario) -> list[tuple[float, Bottleneck]]:
     """The verdict of every second of a run, as the screen shows it."""
     run, record = judged.scenario.run, judged.record
     shown = JudgedRun(streamed=True)
@@ -121,10 +127,10 @@ def _row(name: str, scores: Sequence[Score]) -> str:
     cells = (
         name,
         str(len(scores)),
-        _share(each.right for each in scores),
-        _share(error <= ONSET_WITHIN for error in onsets),
-        _mean(each.right_now for each in scores),
-        _mean_count(each.changes for each in scores if not math.isnan(each.right_now)),
+        share_text(each.right for each in scores),
+        share_text(error <= ONSET_WITHIN for error in onsets),
+        mean_text(each.right_now for each in scores),
+        count_text(each.changes for each in scores if not math.isnan(each.right_now)),
     )
     return f"| {' | '.join(cells)} |"
 
@@ -137,8 +143,8 @@ def _rate_row(name: str, errors: Iterable[float]) -> str:
     unclaimed = len(known) - len(finite)
     runs = f"{len(known)} ({unclaimed} no claim)" if unclaimed else f"{len(known)}"
     worst = f"{max(filter(math.isfinite, known), key=abs):+.1%}" if finite else "–"
-    within = _share(abs(error) <= RATE_WITHIN for error in known)
-    return f"| {name} | {runs} | {within} | {_mean(finite)} | {worst} |"
+    within = share_text(abs(error) <= RATE_WITHIN for error in known)
+    return f"| {name} | {runs} | {within} | {mean_text(finite)} | {worst} |"
 
 
 def _kept(scores: Sequence[Score]) -> str:
@@ -149,8 +155,8 @@ def _kept(scores: Sequence[Score]) -> str:
 
 def _false_alarms(scores: Sequence[Score]) -> str:
     healthy = [each for each in scores if not math.isnan(each.alarms)]
-    wrong = _share(not each.right for each in healthy)
-    return f"{wrong} of {len(healthy)} healthy runs; {_mean(each.alarms for each in healthy)} of their seconds"
+    wrong = share_text(not each.right for each in healthy)
+    return f"{wrong} of {len(healthy)} healthy runs; {mean_text(each.alarms for each in healthy)} of their seconds"
 
 
 def _misses(scores: Sequence[Score]) -> list[str]:
@@ -170,16 +176,19 @@ def _error_text(error: float) -> str:
     return f"{error:+.0%}" if math.isfinite(error) else "no claim"
 
 
-def _share(values: Iterable[bool]) -> str:
+def share_text(values: Iterable[bool]) -> str:
+    """Return the share of values that are true; a dash without any."""
     listed = list(values)
     return f"{sum(listed) / len(listed):.1%}" if listed else "–"
 
 
-def _mean(values: Iterable[float]) -> str:
+def mean_text(values: Iterable[float]) -> str:
+    """Return the mean of fractions that are known; a dash without any."""
     known = [value for value in values if not math.isnan(value)]
     return f"{sum(known) / len(known):.1%}" if known else "–"
 
 
-def _mean_count(values: Iterable[int]) -> str:
+def count_text(values: Iterable[int]) -> str:
+    """Return the mean of counts; a dash without any."""
     listed = list(values)
     return f"{sum(listed) / len(listed):.2f}" if listed else "–"
