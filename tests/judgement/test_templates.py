@@ -27,9 +27,21 @@ PARTS = frozenset({
     "'of an earlier run'", "'that it should not have'",
 })  # fmt: skip
 """The texts that only stand inside of others, or are compared with, as they are in the source."""
-OF_WATCHES = (Bottleneck.NO_METRICS, Bottleneck.NOT_JUDGED, Bottleneck.WAITING, Bottleneck.SERVING)
+OF_WATCHES = (
+    Bottleneck.NO_METRICS, Bottleneck.NO_RESPONSE, Bottleneck.SLOWER, Bottleneck.NOT_JUDGED, Bottleneck.WAITING,
+    Bottleneck.SERVING,
+)  # fmt: skip
 """The names that only a watch has, which no simulated run is."""
-WATCH_PARTS = frozenset({"'no metrics'", "'not judged'", "'requests wait'", "'more replicas or KV memory'"})
+WATCH_PARTS = frozenset(
+    {
+        "'no metrics'",
+        "'no response'",
+        "'slower than the others'",
+        "'not judged'",
+        "'requests wait'",
+        "'more replicas or KV memory'",
+    }
+)
 """The texts of a watch in modules that runs use too."""
 
 

@@ -96,7 +96,7 @@ async def test_a_server_that_is_gone_says_since_when(dashboard: Dashboard, text_
         await pilot.press("space", "enter")
         await pilot.pause()
         assert "watch gpu1" in text(app).splitlines()[0]
-        assert "no metrics: no response since 0:40" in text_of(app, "#diagnosis")
+        assert "no response: since 0:40" in text_of(app, "#diagnosis")
 
 
 async def test_an_opened_server_has_its_own_notes_and_those_of_all(dashboard: Dashboard) -> None:
@@ -139,7 +139,7 @@ async def test_the_engine_page_is_that_of_the_selected_server(dashboard: Dashboa
         selected = app.viewer.frame().selected
         row = next(line for line in text(app).splitlines() if "finished: length" in line)
     assert selected is not None
-    assert {"gpu1": "20", "gpu2": "30"}[selected.name] in row.split()
+    assert {"gpu1": "20.0", "gpu2": "30.0"}[selected.name] in row.split()
 
 
 async def test_a_selected_panel_is_maximised_and_escape_has_one_meaning_after_the_other(dashboard: Dashboard) -> None:

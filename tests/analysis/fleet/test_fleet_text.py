@@ -39,8 +39,34 @@ def test_a_restart_and_a_difference_are_said() -> None:
 
 def test_many_servers_that_are_gone_are_counted() -> None:
     rows = [replace(DEAD, name=f"gpu{number}") for number in range(9)]
-    assert fleet_line(rows).startswith("0 of 9 serve; gpu0 no response since 0:20; ")
-    assert fleet_line(rows).endswith("; 3 more")
+    assert fleet_line(rows) == "0 of 9 serve; 9 servers: no response since 0:20 (gpu0, gpu1, gpu2 and 6 more)"
+
+
+def test_many_servers_in_one_state_are_one_short_text() -> None:
+    rows = [
+        replace(
+            SERVING, name=f"10.0.0.{number}:8000", kind=ReplicaClass.QUEUE, state="requests wait", since=5.0 + number
+        )
+        for number in range(50)
+    ]
+    assert fleet_line([DEAD, *rows]) == (
+        "50 of 51 serve; gpu9 no response since 0:20; "
+        "50 servers: requests wait since 0:05 (10.0.0.0:8000, 10.0.0.1:8000, 10.0.0.2:8000 and 47 more)"
+    )
+    other = [replace(row, kind=ReplicaClass.DIFFERS, differs="version 0.10.2 (0.11.0 elsewhere)") for row in rows[:4]]
+    assert fleet_line([*other, SERVING]).endswith(
+        "; 4 servers differ: version 0.10.2 (0.11.0 elsewhere) (10.0.0.0:8000, 10.0.0.1:8000, 10.0.0.2:8000 and 1 more)"
+    )
+
+
+def test_a_slower_server_is_named_with_the_factor() -> None:
+    slow = replace(
+        SERVING, kind=ReplicaClass.SLOW, state="slower than the others", since=12.0,
+        slower="4.1 × their time per output token",
+    )  # fmt: skip
+    assert fleet_line([slow, SERVING, SERVING]) == (
+        "3 of 3 serve; gpu6 slower than the others since 0:12 (4.1 × their time per output token)"
+    )
 
 
 def test_a_server_that_is_not_listed_any_more_does_not_count() -> None:
@@ -54,8 +80,14 @@ def test_sums_and_the_worst_are_of_the_servers_that_respond() -> None:
     assert totals_text([DEAD]) == ""
 
 
-def test_skew_is_the_largest_relative_to_the_mean() -> None:
-    assert skew_text([DEAD, FULL, SERVING]) == "skew out 1.3×, waiting 2.0×"
+def test_skew_is_the_largest_relative_to_the_mean_with_its_server_the_worst_first() -> None:
+    assert skew_text([DEAD, FULL, SERVING]) == "skew waiting 2.0× (gpu7), TTFT p90 1.9× (gpu7), KV 1.4× (gpu7)"
+    assert skew_text([replace(FULL, kv=math.nan, ttft_p90=math.nan), replace(SERVING, output=1800.0)]) == (
+        "skew waiting 2.0× (gpu7), out 1.2× (gpu6)"
+    )
+    pair = [replace(SERVING, name=name, per_token=seconds) for name, seconds in (("a", 0.01), ("b", 0.03))]
+    assert skew_text(pair).startswith("skew ITL 1.5× (b)"), "of two servers that is all that is known"
+    assert skew_text([DEAD, SERVING]) == ""
     assert skew([3.0, 0.0, 0.0]) == pytest.approx(3.0)
     assert math.isnan(skew([1.0]))
     assert math.isnan(skew([0.0, 0.0]))

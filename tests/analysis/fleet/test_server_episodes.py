@@ -53,6 +53,16 @@ def test_an_overload_lasted_until_it_was_seen_last() -> None:
     assert silent[1].text == "gpu0: no response for 0:04, now serving", "that is no overload"
 
 
+def test_a_server_that_is_slower_than_the_others_has_an_episode() -> None:
+    slow = (ReplicaClass.SLOW, "slower than the others")
+    changes = followed(SERVING, slow, slow, SERVING, SERVING, detail="4.1 × their time per output token")
+    assert said(changes) == [("begins", "slower than the others"), ("ends", "slower than the others")]
+    assert [each.text for each in changes] == [
+        "gpu0: slower than the others: 4.1 × their time per output token",
+        "gpu0: slower than the others for 0:04, now serving",
+    ]
+
+
 def test_a_state_of_less_than_a_moment_changes_nothing() -> None:
     assert followed(SERVING, KV, SERVING, DEAD, SERVING, SERVING) == []
     assert said(followed(KV, KV, SERVING, KV, KV)) == [("begins", "KV-bound")]

@@ -21,6 +21,8 @@ REPLICA = "replica"
 """The label that numbers several servers; servetop adds it."""
 BOUND = "le"
 """The label with the upper bound of a histogram's bucket."""
+PER_TOKEN = ("inter_token_latency_seconds", ":time_per_output_token_seconds")
+"""Endings of the histograms with an observation for each output token, of which sums are kept for exact means."""
 
 
 class MetricKind(StrEnum):
@@ -130,6 +132,9 @@ def wanted_labels(specs: Iterable[MetricSpec]) -> Mapping[str, tuple[str, ...]]:
     """Return all names on the metrics page that some metrics need, with the labels to keep of each."""
     wanted: dict[str, dict[str, None]] = {}
     for spec in specs:
+        if spec.kind is MetricKind.QUANTILES:
+            sums = _ending((name for name in spec.series if name.endswith(PER_TOKEN)), "_sum")
+            wanted.update({name: {} for name in sums if name not in wanted})
         for position, names in enumerate(spec.samples):
             labels = () if position and spec.kind is MetricKind.RATIO else spec.labels
             for name in names:

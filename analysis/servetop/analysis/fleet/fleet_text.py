@@ -10,31 +10,75 @@ from servetop.analysis.fleet.replica_row import ReplicaClass, ReplicaRow
 from servetop.core.interfaces.run_source import EngineFacts
 from servetop.core.text import formats
 
-_NAMED = (ReplicaClass.DEAD, ReplicaClass.RESTARTED, ReplicaClass.SATURATED, ReplicaClass.QUEUE)
+_NAMED = (
+    ReplicaClass.DEAD, ReplicaClass.RESTARTED, ReplicaClass.SATURATED, ReplicaClass.QUEUE, ReplicaClass.SLOW,
+)  # fmt: skip
 """Classes whose servers are named."""
-_MOST_NAMED = 6
-"""Servers that are named in one line, at most."""
+_MOST_NAMED = 3
+"""Servers of one state that are named; more of them are counted."""
+_MOST_SKEWED = 3
+"""Figures of which the skew is said, the worst first."""
+_SKEWED = {"output": "out", "waiting": "waiting", "kv": "KV", "ttft_p90": "TTFT p90", "per_token": "ITL"}
+"""Figures that are alike at servers that share a load evenly, with their names in the line."""
 _COMPARED = ("title", "version", "model", "max_num_seqs", "max_model_len", "kv_blocks_total")
 """Facts in which servers of one deployment are alike."""
 
 
 def fleet_line(rows: Sequence[ReplicaRow]) -> str:
-    """Return the state of all, as in `3 of 4 serve; gpu7 KV-bound since 0:12; gpu9 no response since 0:20`."""
+    """Return the state of all, as in `3 of 4 serve; gpu7 KV-bound since 0:12; gpu9 no response since 0:20`.
+
+    Of many servers in one state the first are named: `50 servers: requests wait since 0:05 (a, b, c and 47 more)`.
+    """
     listed = [row for row in rows if row.kind is not ReplicaClass.REMOVED]
     serving = sum(row.responds for row in listed)
-    named = [_named(row) for row in listed if row.kind in _NAMED]
-    parts = [f"{serving} of {len(listed)} serve", *named[:_MOST_NAMED]]
-    if len(named) > _MOST_NAMED:
-        parts.append(f"{len(named) - _MOST_NAMED} more")
-    parts += [f"{row.name} differs: {row.differs}" for row in listed if row.differs][:_MOST_NAMED]
+    by_state: dict[str, list[ReplicaRow]] = {}
+    for row in listed:
+        if row.kind in _NAMED:
+            by_state.setdefault(_state(row), []).append(row)
+    parts = [f"{serving} of {len(listed)} serve"]
+    for state, alike in by_state.items():
+        parts += [f"{row.name} {state}{_since(row)}" for row in alike] if len(alike) <= _MOST_NAMED else [_many(alike)]
+    parts += _differing(listed)
     return "; ".join(parts)
 
 
-def _named(row: ReplicaRow) -> str:
-    since = "" if math.isnan(row.since) else f" since {formats.clock(row.since)}"
+def _state(row: ReplicaRow) -> str:
+    return "restarted" if row.kind is ReplicaClass.RESTARTED and row.restarted_at is not None else row.state
+
+
+def _since(row: ReplicaRow) -> str:
     if row.kind is ReplicaClass.RESTARTED and row.restarted_at is not None:
-        return f"{row.name} restarted at {formats.clock(row.restarted_at)}"
-    return f"{row.name} {row.state}{since}"
+        return f" at {formats.clock(row.restarted_at)}"
+    since = "" if math.isnan(row.since) else f" since {formats.clock(row.since)}"
+    return f"{since} ({row.slower})" if row.kind is ReplicaClass.SLOW else since
+
+
+def _many(rows: Sequence[ReplicaRow]) -> str:
+    """Return several servers of one state with the first since when one of them has it."""
+    known = [row for row in rows if not math.isnan(row.since)]
+    since = f" since {formats.clock(min(row.since for row in known))}" if known else ""
+    return f"{len(rows)} servers: {_state(rows[0])}{since} ({names_text([row.name for row in rows])})"
+
+
+def _differing(rows: Sequence[ReplicaRow]) -> Iterator[str]:
+    by_text: dict[str, list[str]] = {}
+    for row in rows:
+        if row.differs:
+            by_text.setdefault(row.differs, []).append(row.name)
+    for text, names in list(by_text.items())[:_MOST_NAMED]:
+        if len(names) <= _MOST_NAMED:
+            yield from (f"{name} differs: {text}" for name in names)
+        else:
+            yield f"{len(names)} servers differ: {text} ({names_text(names)})"
+    if (more := sum(map(len, list(by_text.values())[_MOST_NAMED:]))) > 0:
+        yield f"{more} more {'differs' if more == 1 else 'differ'}"
+
+
+def names_text(names: Sequence[str]) -> str:
+    """Return the first names and how many there are besides, as in `a, b, c and 47 more`."""
+    more = len(names) - _MOST_NAMED
+    first = ", ".join(names[:_MOST_NAMED])
+    return f"{first} and {more} more" if more > 0 else first
 
 
 def totals_text(rows: Sequence[ReplicaRow]) -> str:
@@ -58,10 +102,14 @@ def _totals(rows: Sequence[ReplicaRow]) -> Iterator[str]:
 
 
 def skew_text(rows: Sequence[ReplicaRow]) -> str:
-    """Return the largest share relative to the mean, as in `skew: out 1.4×, waiting 3.0×`; empty if unknown."""
-    names = {"output": "out", "waiting": "waiting"}
-    known = {name: skew([getattr(row, name) for row in rows if row.responds]) for name in names}
-    parts = [f"{names[name]} {value:.1f}×" for name, value in known.items() if not math.isnan(value)]
+    """Return the largest shares relative to the mean, the worst first, as in `skew waiting 3.0× (gpu7), out 1.4× (b)`.
+
+    Empty if nothing is known of two servers.
+    """
+    known = {name: skew([getattr(row, name) for row in rows if row.responds]) for name in _SKEWED}
+    worst = sorted((name for name in known if not math.isnan(known[name])), key=lambda name: -known[name])
+    named = [(name, row) for name in worst[:_MOST_SKEWED] if (row := _worst(rows, name)) is not None]
+    parts = [f"{_SKEWED[name]} {known[name]:.1f}× ({row.name})" for name, row in named]
     return f"skew {', '.join(parts)}" if parts else ""
 
 

@@ -29,13 +29,17 @@ class ReplicaClass(IntEnum):
     """KV blocks or the batch are full while requests wait."""
     QUEUE = 3
     """A queue lasts for another reason."""
-    HOT = 4
+    SLOW = 4
+    """It takes much longer for a token than the others."""
+    HOT = 5
     """It serves, and its KV blocks are nearly full."""
-    SERVING = 5
-    IDLE = 6
-    UNKNOWN = 7
+    DIFFERS = 6
+    """It serves or is idle, with another version or other flags than most."""
+    SERVING = 7
+    IDLE = 8
+    UNKNOWN = 9
     """It is not known yet what it does."""
-    REMOVED = 8
+    REMOVED = 10
     """It is not listed any more."""
 
 
@@ -70,6 +74,8 @@ class ReplicaRow:
     """When it was restarted last."""
     differs: str = ""
     """What is not as at most servers, such as `max_num_seqs 8`; empty if nothing is."""
+    slower: str = ""
+    """How much slower than the others it is, such as `4.1 × their time per output token`; empty if it is not."""
     running: float = math.nan
     waiting: float = math.nan
     kv: float = math.nan
@@ -80,6 +86,8 @@ class ReplicaRow:
     """Output tokens/s."""
     ttft_p90: float = math.nan
     """Seconds, by the server's own histogram."""
+    per_token: float = math.nan
+    """Seconds per output token in the mean, by the server's own histogram."""
     version: str = ""
     model: str = ""
 
@@ -94,7 +102,7 @@ def state_of(change: ReplicaChange | None, verdict: Diagnosis) -> str:
     if change is None or change.state is ReplicaState.ATTACHING:
         return "attaching"
     if change.state is ReplicaState.GONE:
-        return "no response"
+        return Bottleneck.NO_RESPONSE.value
     if change.state is ReplicaState.REFUSED:
         return "not watched"
     if change.state is ReplicaState.REMOVED:
@@ -120,6 +128,13 @@ def class_of(
     if restarted_for is not None and restarted_for < JUST_RESTARTED:
         return ReplicaClass.RESTARTED
     return class_of_verdict(verdict, kv=kv)
+
+
+def class_among(kind: ReplicaClass, *, slower: bool, differs: bool) -> ReplicaClass:
+    """Return the state of a server among others: one that has no trouble of its own may be slower, or differ."""
+    if slower and kind in (ReplicaClass.SERVING, ReplicaClass.HOT):
+        return ReplicaClass.SLOW
+    return ReplicaClass.DIFFERS if differs and kind in (ReplicaClass.SERVING, ReplicaClass.IDLE) else kind
 
 
 def class_of_verdict(verdict: Diagnosis, *, kv: float) -> ReplicaClass:

@@ -6,13 +6,15 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from servetop.analysis.diagnosis.diagnosis import Bottleneck
 from servetop.analysis.fleet.replica_row import ReplicaClass, ReplicaRow
+from servetop.analysis.fleet.slower_servers import SLOWER
 from servetop.core.text import formats
 from servetop.core.text.sanitize import sanitize_line
 
 SETTLING = 2.0
 """Seconds for which a state has to last before it counts."""
-NO_RESPONSE, RESTARTED = "no response", "restarted"
+NO_RESPONSE, RESTARTED = Bottleneck.NO_RESPONSE.value, "restarted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +23,7 @@ class EpisodeChange:
 
     begins: bool
     kind: str
-    """`KV-bound`, `batch-bound`, `requests wait`, `no response` or `restarted`."""
+    """`KV-bound`, `batch-bound`, `requests wait`, `slower than the others`, `no response` or `restarted`."""
     number: int
     """The number of the server in its watch."""
     name: str
@@ -73,7 +75,7 @@ def kind_of(row: ReplicaRow) -> str:
             return NO_RESPONSE
         case ReplicaClass.RESTARTED:
             return RESTARTED
-        case ReplicaClass.SATURATED | ReplicaClass.QUEUE:
+        case ReplicaClass.SATURATED | ReplicaClass.QUEUE | ReplicaClass.SLOW:
             return row.state
         case _:
             return ""
@@ -96,7 +98,7 @@ def _begun(row: ReplicaRow, kind: str, seen: float) -> EpisodeChange:
 
 def _ended(active: EpisodeChange, row: ReplicaRow, seen: float) -> EpisodeChange:
     now = "not listed any more" if row.kind is ReplicaClass.REMOVED else f"now {kind_of(row) or row.state}"
-    until = row.overloaded_until if active.kind not in (NO_RESPONSE, RESTARTED) else seen
+    until = seen if active.kind in (NO_RESPONSE, RESTARTED, SLOWER) else row.overloaded_until
     lasted = formats.clock(max((until if active.since < until <= seen else seen) - active.since, 0.0))
     return EpisodeChange(
         begins=False,

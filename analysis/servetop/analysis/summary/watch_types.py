@@ -18,7 +18,7 @@ class WatchedLimit:
     """A limit of the server that requests ran into, or a queue whose cause its metrics do not show."""
 
     name: str
-    """`KV-bound`, `batch-bound` or `requests wait`."""
+    """`KV-bound`, `batch-bound`, `requests wait`, or of one of several servers `slower than the others`."""
     seconds: float
     """Its duration in all."""
     onset: float

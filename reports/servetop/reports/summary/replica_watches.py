@@ -10,10 +10,10 @@ from servetop.analysis.diagnosis.episode_fold import EpisodeFold
 from servetop.analysis.diagnosis.run_record import RunRecord
 from servetop.analysis.exported.exported_summary import exported_summary
 from servetop.analysis.exported.scrape_history import ScrapeHistory
-from servetop.analysis.fleet.fleet_text import differences
+from servetop.analysis.fleet.fleet_text import differences, names_text
 from servetop.analysis.fleet.replica_rows import replica_history
 from servetop.analysis.summary.engine_metrics import server_summary
-from servetop.analysis.summary.watch_types import ReplicaWatch, WatchedFigures, WatchedServer
+from servetop.analysis.summary.watch_types import ReplicaWatch, WatchedFigures, WatchedLimit, WatchedServer
 from servetop.analysis.summary.watched_figures import watch_headline, watched_figures
 from servetop.core.interfaces.replica_change import ReplicaChange, ReplicaState
 from servetop.core.interfaces.run_source import EngineFacts
@@ -26,6 +26,10 @@ from servetop.recordings.format import schema
 from servetop.recordings.read.load_requests import load_timeline
 from servetop.recordings.read.load_run import highest_sample
 from servetop.recordings.read.reader import RecordingReader
+from servetop.reports.summary.slower_limits import slower_limits
+
+_MOST_NAMED = 3
+"""Servers with the same limits that are named one by one in the verdict."""
 
 
 def replica_watches(reader: RecordingReader, run: RunColumns, record: RunRecord) -> tuple[ReplicaWatch, ...]:
@@ -36,9 +40,14 @@ def replica_watches(reader: RecordingReader, run: RunColumns, record: RunRecord)
     samples, rows, series = reader.replica_samples().by_replica(), reader.ticks().rows, _series(reader)
     facts = {number: known for number, each in changes.items() if (known := _facts(each)) is not None}
     differs = differences(facts)
-    return tuple(
+    own = {
+        number: _record_of(record, rows, samples.get(number, []), each, facts=facts.get(number))
+        for number, each in changes.items()
+    }
+    slower = slower_limits(own, series)
+    watches = [
         _replica_watch(
-            _record_of(record, rows, samples.get(number, []), each, facts=facts.get(number)),
+            own[number],
             run.with_samples([highest_sample(sample) for sample in samples.get(number, [])]),
             reader,
             changes=each,
@@ -46,7 +55,16 @@ def replica_watches(reader: RecordingReader, run: RunColumns, record: RunRecord)
             differs=differs.get(number),
         )
         for number, each in sorted(changes.items())
-    )
+    ]
+    return tuple(_with_limit(each, slower.get(each.replica)) for each in watches)
+
+
+def _with_limit(replica: ReplicaWatch, limit: WatchedLimit | None) -> ReplicaWatch:
+    """Return the summary of a server with one more limit, if there is one."""
+    if replica.watched is None or limit is None:
+        return replica
+    figures = dataclasses.replace(replica.watched, limits=(*replica.watched.limits, limit))
+    return dataclasses.replace(replica, watched=figures, headline=watch_headline(figures))
 
 
 def replica_records(reader: RecordingReader, record: RunRecord) -> Iterator[tuple[str, RunRecord, ScrapeHistory]]:
@@ -147,10 +165,24 @@ def fleet_headline(replicas: Sequence[ReplicaWatch], figures: WatchedFigures | N
 
 def _headlines(replicas: Sequence[ReplicaWatch]) -> Iterator[str]:
     named = [each for each in replicas if _has_news(each)]
-    yield from (f"{each.name}: {each.headline}" for each in named)
+    by_limit: dict[tuple[str, ...], list[ReplicaWatch]] = {}
+    for each in named:
+        limits = () if each.watched is None else tuple(limit.name for limit in each.watched.limits)
+        by_limit.setdefault(limits or (each.headline,), []).append(each)
+    for limits, alike in by_limit.items():
+        if len(alike) <= _MOST_NAMED:
+            yield from (f"{each.name}: {each.headline}" for each in alike)
+        else:
+            worst = sorted(alike, key=_seconds_limited, reverse=True)
+            most = f", the longest {worst[0].headline}" if worst[0].headline not in limits else ""
+            yield f"{len(alike)} servers: {', '.join(limits)} ({names_text([each.name for each in worst])}){most}"
     if others := len(replicas) - len(named):
         noun = "server" if others == 1 else "servers"
         yield f"{others} {'other ' if named else ''}{noun} reached no limit"
+
+
+def _seconds_limited(replica: ReplicaWatch) -> float:
+    return 0.0 if replica.watched is None else sum(each.seconds for each in replica.watched.limits)
 
 
 def _has_news(replica: ReplicaWatch) -> bool:

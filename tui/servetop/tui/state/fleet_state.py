@@ -10,6 +10,7 @@ from servetop.analysis.diagnosis.diagnosis import Bottleneck, Diagnosis
 from servetop.analysis.fleet.fleet_text import differences, fleet_line, skew_text, totals_text
 from servetop.analysis.fleet.replica_row import ReplicaClass, ReplicaRow
 from servetop.analysis.fleet.row_order import RowOrder
+from servetop.analysis.fleet.slower_servers import slower_now
 from servetop.core.interfaces.replica_change import ReplicaChange
 from servetop.core.interfaces.run_source import RunHeader, RunUpdate
 from servetop.core.interfaces.series_scrape import SeriesScrape
@@ -23,8 +24,8 @@ LIVE_TICKS = 2400
 """Ticks of each server that stay in memory at least while a watch is live: ten minutes."""
 
 _VERDICTS = {
-    ReplicaClass.DEAD: Bottleneck.NO_METRICS,
     ReplicaClass.QUEUE: Bottleneck.WAITING,
+    ReplicaClass.SLOW: Bottleneck.SLOWER,
     ReplicaClass.IDLE: Bottleneck.IDLE,
     ReplicaClass.UNKNOWN: Bottleneck.STARTING,
 }
@@ -46,11 +47,7 @@ class FleetFrame:
     @property
     def verdict(self) -> Diagnosis:
         """The state of all under the verdict of the server that hurts most."""
-        worst = self.rows[0] if self.rows else None
-        named = Bottleneck.STARTING if worst is None else _VERDICTS.get(worst.kind, Bottleneck.SERVING)
-        if worst is not None and worst.kind is ReplicaClass.SATURATED:
-            named = Bottleneck.KV if worst.state == Bottleneck.KV.value else Bottleneck.BATCH
-        return Diagnosis(bottleneck=named, evidence=(self.line,))
+        return Diagnosis(bottleneck=_verdict_of(self.rows), evidence=(self.line,))
 
     @property
     def totals(self) -> str:
@@ -61,6 +58,23 @@ class FleetFrame:
     def skew(self) -> str:
         """The largest relative to the mean."""
         return skew_text(self.rows)
+
+
+def _verdict_of(rows: Sequence[ReplicaRow]) -> Bottleneck:
+    """Return the verdict of the server that hurts most; servers that only differ count as what they do."""
+    worst = rows[0] if rows else None
+    if worst is None:
+        return Bottleneck.STARTING
+    states = {row.state for row in rows}
+    match worst.kind:
+        case ReplicaClass.DEAD:
+            return Bottleneck.NO_RESPONSE if worst.state == Bottleneck.NO_RESPONSE else Bottleneck.NO_METRICS
+        case ReplicaClass.SATURATED:
+            return Bottleneck.KV if worst.state == Bottleneck.KV else Bottleneck.BATCH
+        case ReplicaClass.DIFFERS if Bottleneck.SERVING not in states:
+            return Bottleneck.IDLE
+        case _:
+            return _VERDICTS.get(worst.kind, Bottleneck.SERVING)
 
 
 class FleetState:
@@ -120,7 +134,12 @@ class FleetState:
                 number: found for number, each in self._replicas.items() if (found := each.facts_at(at)) is not None
             }
             differs = differences(facts)
-            rows = [each.row(at, differs=differs.get(number, "")) for number, each in self._replicas.items()]
+            compared = [paced for each in self._replicas.values() if (paced := each.compared(at)) is not None]
+            slower = slower_now(compared, at)
+            rows = [
+                each.row(at, differs=differs.get(number, ""), slower=slower.get(number))
+                for number, each in self._replicas.items()
+            ]
             known = [row for row in rows if row.name]
             self._shown = FleetFrame(at=at, rows=tuple(self._order.ordered(known, at)))
         return self._shown

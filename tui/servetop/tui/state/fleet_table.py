@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from servetop.analysis.fleet.replica_row import ReplicaClass, ReplicaRow
+from servetop.analysis.fleet.slower_servers import SLOWER
 from servetop.core.text import formats
 from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, shortened
@@ -16,7 +17,9 @@ _STATE = 22
 _COLUMNS = ("run", "wait", "KV", "preempt", "tok/s", "TTFT p90")
 _WIDTHS = {name: max(len(name) + 1, 8) for name in _COLUMNS}
 _NARROW_COLUMNS = tuple(name for name in _COLUMNS if name != "preempt")
-_CALM = (ReplicaClass.SERVING, ReplicaClass.IDLE, ReplicaClass.UNKNOWN, ReplicaClass.REMOVED)
+_CALM = (
+    ReplicaClass.DIFFERS, ReplicaClass.SERVING, ReplicaClass.IDLE, ReplicaClass.UNKNOWN, ReplicaClass.REMOVED,
+)  # fmt: skip
 
 
 def listed_rows(fleet: FleetFrame) -> list[ReplicaRow]:
@@ -63,11 +66,20 @@ def _row(row: ReplicaRow, wide: int, columns: Sequence[str], *, marked: bool) ->
     since = "" if math.isnan(row.since) else f" since {formats.clock(row.since)}"
     if row.kind is ReplicaClass.RESTARTED and row.restarted_at is not None:
         since = f", restarted {formats.clock(row.restarted_at)}"
-    state = f"{shortened(row.state + since, _STATE):<{_STATE}}"
+    named = "slower" if row.kind is ReplicaClass.SLOW else row.state
+    state = f"{shortened(named + since, _STATE):<{_STATE}}"
+    slower = f"  {SLOWER}: {row.slower}" if row.slower else ""
     differs = f"  ≠ {sanitize_line(row.differs)}" if row.differs else ""
     figures = "".join(f"{_figures(row)[name]:>{_WIDTHS[name]}}" for name in columns)
     pointer: Run = ("▸ ", "cursor") if marked else ("  ", "")
-    return [pointer, (name, "strong"), (state, "" if row.kind in _CALM else "warn"), (figures, ""), (differs, "warn")]
+    return [
+        pointer,
+        (name, "strong"),
+        (state, "" if row.kind in _CALM else "warn"),
+        (figures, ""),
+        (slower, "warn"),
+        (differs, "warn"),
+    ]
 
 
 def _figures(row: ReplicaRow) -> Mapping[str, str]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
 
 from servetop.analysis.diagnosis.diagnosis import Bottleneck, Diagnosis
 from servetop.analysis.diagnosis.episode import Episode, EpisodeKind
@@ -15,11 +18,14 @@ from servetop.analysis.fleet.replica_row import (
     ReplicaClass,
     ReplicaRow,
     awaits_first_page,
+    class_among,
     class_of,
     state_of,
 )
 from servetop.analysis.fleet.replica_rows import replica_history
 from servetop.analysis.fleet.replica_ticks import SAMPLE_LIFETIME, ReplicaTicks
+from servetop.analysis.fleet.slower_servers import LOOKBACK, SLOWER, PacedServer, slower_text
+from servetop.analysis.fleet.token_times import PROMPTS_WINDOW, TokenTimes
 from servetop.analysis.live_stats import LiveStats, watched_stats
 from servetop.analysis.series.page_rates import WatchedHistory
 from servetop.analysis.series.tick_history import TickHistory
@@ -50,6 +56,7 @@ class JudgedReplica:
         self.history: TickHistory = WatchedHistory()
         self.judged = JudgedRun(streamed=True, watched=True)
         self.scrapes = ScrapeHistory()
+        self.token_times = TokenTimes()
         self._rows: list[SampleRow] = []
         """Samples that belong to the next ticks."""
         self._recent: list[SeriesScrape] = []
@@ -62,6 +69,7 @@ class JudgedReplica:
         self._rows += samples
         self.events.add((), changes)
         self.scrapes.extend(series)
+        self.token_times.follow(self.scrapes)
         if self._keep is not None:
             self._forget_series(series)
 
@@ -87,8 +95,16 @@ class JudgedReplica:
         known = (each for each in reversed(self.events.changes) if each.at <= at and each.engine is not None)
         return self._facts_of(next(known, None))
 
-    def row(self, at: float, *, differs: str = "") -> ReplicaRow:
-        """Return its state and figures at a time."""
+    def compared(self, at: float) -> PacedServer | None:
+        """Return it as one that is compared with others; None until it responds."""
+        facts = self.facts_at(at)
+        if facts is None:
+            return None
+        group = (facts.name, facts.version, facts.model)
+        return PacedServer(number=self.number, group=group, times=self.token_times, history=self.history)
+
+    def row(self, at: float, *, differs: str = "", slower: tuple[float, float] | None = None) -> ReplicaRow:
+        """Return its state and figures at a time; `slower`: how many times slower than the others, and since when."""
         change, facts = self.events.change_at(at), self.facts_at(at)
         stats = watched_stats(self.history, at, window=WINDOW)
         verdict = self._verdict(stats)
@@ -101,7 +117,7 @@ class JudgedReplica:
             restarted_for=None if restarted is None else at - restarted,
         )
         shown = kind not in (ReplicaClass.DEAD, ReplicaClass.UNKNOWN, ReplicaClass.REMOVED) and sample is not None
-        return ReplicaRow(
+        row = ReplicaRow(
             number=self.number,
             name="" if change is None else change.name,
             url="" if change is None else change.url,
@@ -111,18 +127,23 @@ class JudgedReplica:
             overloaded_until=overloaded_until(self.judged.episodes, at),
             detail=", ".join(verdict.evidence) if change is None or change.state.responds else change.reason,
             restarted_at=restarted if restarted is not None and at - restarted < JUST_RESTARTED else None,
-            differs=differs if shown else "",
+            differs="",
+            slower="",
             version="" if facts is None else facts.version or "",
             model="" if facts is None else facts.model or "",
             **(self._figures(stats, facts, at) if shown else {}),
         )
+        return _among_others(row, differs=differs, slower=slower) if shown else row
 
     def verdict(self, stats: LiveStats) -> Diagnosis:
         """Return the verdict at the time of the statistics; of a server that does not respond since when, and why."""
         change = self.events.change_at(stats.at)
         if change is None or change.state.responds or change.state is ReplicaState.ATTACHING:
             return self._verdict(stats)
-        state = f"{state_of(change, Diagnosis(bottleneck=Bottleneck.NO_METRICS))} since {formats.clock(change.at)}"
+        since = f"since {formats.clock(change.at)}"
+        if change.state is ReplicaState.GONE:
+            return Diagnosis(bottleneck=Bottleneck.NO_RESPONSE, evidence=tuple(filter(None, (since, change.reason))))
+        state = f"{state_of(change, Diagnosis(bottleneck=Bottleneck.NO_METRICS))} {since}"
         return Diagnosis(bottleneck=Bottleneck.NO_METRICS, evidence=tuple(filter(None, (state, change.reason))))
 
     def _verdict(self, stats: LiveStats) -> Diagnosis:
@@ -142,6 +163,7 @@ class JudgedReplica:
             "preemptions": rates.preemptions,
             "output": rates.engine_output_tokens,
             "ttft_p90": self._ttft_p90(facts, at),
+            "per_token": float(self.token_times.pace(np.array([at])).seconds[0]),
         }
 
     def _ttft_p90(self, facts: EngineFacts | None, at: float) -> float:
@@ -160,6 +182,7 @@ class JudgedReplica:
     def _forget_series(self, series: Sequence[SeriesScrape]) -> None:
         """Keep only the newest scrapes, with the names that they need."""
         self._recent += series
+        self.token_times.forget_before(self.token_times.until - LOOKBACK - 2 * PROMPTS_WINDOW)
         if len(self._recent) <= 2 * _SCRAPES:
             return
         named = [position for position, each in enumerate(self._recent) if each.names is not None]
@@ -170,6 +193,15 @@ class JudgedReplica:
         self._recent = [first, *newest[1:]]
         self.scrapes = ScrapeHistory()
         self.scrapes.extend(self._recent)
+
+
+def _among_others(row: ReplicaRow, *, differs: str, slower: tuple[float, float] | None) -> ReplicaRow:
+    """Return the row of a server that responds with what is not as at the others."""
+    kind = class_among(row.kind, slower=slower is not None, differs=bool(differs))
+    row = replace(row, kind=kind, differs=differs, slower="" if slower is None else slower_text(slower[0]))
+    if slower is None or kind is not ReplicaClass.SLOW:
+        return row
+    return replace(row, state=SLOWER, since=slower[1], detail=row.slower)
 
 
 def since_when(verdict: Diagnosis, stats: LiveStats, episodes: Sequence[Episode]) -> float:
