@@ -11,6 +11,7 @@ import pytest
 from servetop.cli.main import main
 from servetop.core.clock import ClockAnchor
 from servetop.core.config import EngineConfig, RunConfig, WorkloadConfig
+from servetop.core.config_values.watch_config import WatchConfig
 from servetop.core.events import RunEnd
 from servetop.core.interfaces.run_source import EngineFacts, RunHeader
 from servetop.recordings.write.recorder import Recorder
@@ -70,3 +71,10 @@ def test_a_damaged_header_is_an_error_in_one_line(tmp_path: Path, capsys: pytest
     change(path, "UPDATE run SET manifest = '[1]'")
     assert main(["manifest", str(tmp_path / "run.servetop")]) == 1
     assert "its header cannot be decoded" in capsys.readouterr().err
+
+
+def test_a_watch_has_no_workload() -> None:
+    lines = manifest_lines(replace(HEADER, config=replace(HEADER.config, watch=WatchConfig())))
+    assert "engine" in lines
+    assert "workload" not in lines
+    assert not [line for line in lines if any(name in line for name in ("seed", "input_len", "workers", "timeout"))]

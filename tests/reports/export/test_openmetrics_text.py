@@ -23,6 +23,7 @@ from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.tick_transaction import TickTransaction
 from servetop.reports.export.openmetrics_text import openmetrics_text
+from tests.recorded_watches import watch_of_one
 
 SAMPLE = re.compile(
     r'(?P<name>[a-z0-9_]+)\{recording="(?P<recording>.*?)"(?:,gpu="(?P<gpu>\d+)")?\} (?P<value>\S+) (?P<at>\S+)'
@@ -95,3 +96,10 @@ def test_a_recording_without_samples_is_refused(tmp_path: Path) -> None:
         pytest.raises(UsageError, match="no samples"),
     ):
         "".join(openmetrics_text(reader))
+
+
+def test_a_watch_has_no_metrics_of_a_client(tmp_path: Path) -> None:
+    with contextlib.closing(RecordingReader.open(watch_of_one(tmp_path / "watch.servetop"))) as reader:
+        text = "".join(openmetrics_text(reader))
+    assert "servetop_engine_waiting" in text
+    assert "servetop_client_" not in text

@@ -45,8 +45,8 @@ def manifest_entries(header: RunHeader, *, launched: bool = True) -> dict[str, s
     manifest = header.manifest
     if header.imported is not None:
         return dict(_of_import(header))
-    entries = dict(_of_config(header.config))
-    if not header.config.workload.endpoint and header.engine is not None:
+    entries = dict(_of_config(header.config) if header.config.watch is None else _of_watch(header.config))
+    if header.config.watch is None and not header.config.workload.endpoint and header.engine is not None:
         entries["workload.endpoint"] = header.engine.endpoints[0]
     entries |= _model(header)
     entries |= _files("workload.dataset_digest", _table(_table(manifest, "workload"), "dataset"))
@@ -80,6 +80,12 @@ def _of_config(config: RunConfig) -> Iterator[tuple[str, str]]:
     yield "client.cooldown", _text(config.cooldown)
     yield "client.headers", _text({**workload.headers, **workload.header_env})
     yield "client.goodput", _text(config.goodput)
+
+
+def _of_watch(config: RunConfig) -> Iterator[tuple[str, str]]:
+    """Yield what is configured of a watch, which has no workload."""
+    yield "client.transport", config.engine.connection.transport or "auto"
+    yield "client.headers", _text({**config.workload.headers, **config.workload.header_env})
 
 
 def _model(header: RunHeader) -> Iterator[tuple[str, str]]:

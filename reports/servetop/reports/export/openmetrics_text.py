@@ -1,7 +1,7 @@
 """A recording as OpenMetrics with timestamps, as `promtool tsdb create-blocks-from openmetrics` reads it.
 
 Each numeric column of the exported tables of ticks, engine samples and GPUs is a metric: `servetop_client_`,
-`servetop_engine_` or `servetop_gpu_` and the name of the column. Times are Unix time.
+`servetop_engine_` or `servetop_gpu_` and the name of the column; a watch has none of a client. Times are Unix time.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ _UNITS = {"_s": "_seconds"}
 def openmetrics_text(reader: RecordingReader) -> Iterator[str]:
     """Yield the metrics one after the other, each with all its samples; UsageError without any sample."""
     found = False
+    watched = reader.header.config.watch is not None
     for source in _SOURCES:
+        if watched and source.prefix == "client":  # it has sent nothing
+            continue
         table = TABLES[source.table]
         rows = list(table.read(reader))
         for column in table.columns:

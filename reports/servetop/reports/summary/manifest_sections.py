@@ -50,9 +50,9 @@ def _section(name: str, values: Mapping[str, str], width: int) -> list[str]:
 
 def _run(header: RunHeader) -> Iterator[tuple[str, str]]:
     yield "start", recorded_start(header)
-    if header.imported is None:
+    if header.imported is None and header.config.watch is None:
         yield "seed", str(header.config.seed)
-    else:
+    if header.imported is not None:
         yield "imported from", header.imported
     if header.config.label:
         yield "label", header.config.label
