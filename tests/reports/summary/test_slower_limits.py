@@ -15,6 +15,7 @@ from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.tick_transaction import TickTransaction
 from servetop.reports.summary.replica_watches import fleet_headline
+from servetop.reports.summary.watch_rows import server_remarks
 from servetop.reports.summary.watch_summary import watch_summary
 from tests.tui import canned_fleet
 from tests.tui.test_fleet_state import FACTS, FULL_FROM, SECONDS, change, sample, token_series
@@ -79,3 +80,21 @@ def test_many_servers_with_one_limit_are_one_short_verdict_with_the_worst_first(
         "45 servers: requests wait (10.0.0.44, 10.0.0.43, 10.0.0.42 and 42 more), the longest requests wait for 0:54 "
         "of 1:00; 10.0.0.45: KV-bound for 0:55 of 1:00; 1 other server reached no limit"
     )
+
+
+def test_a_server_that_never_responded_is_said_once_with_why() -> None:
+    reason = "nothing answers at http://c:8000 (connection refused): is the server up? try: curl http://c:8000/health"
+    silent = replace(
+        watch(2), name="c", watched=None, state="gone", reason=reason,
+        headline="nothing answers at http://c:8000 (connection refused)",
+    )  # fmt: skip
+    headline = fleet_headline([watch(0), watch(1), silent], None)
+    assert headline == "c: nothing answers at http://c:8000 (connection refused); 2 other servers reached no limit"
+    lost = replace(watch(3), name="d", state="gone", reason="it stopped responding (connection refused)")
+    many = [replace(lost, name=f"e{number}", url=f"http://e{number}") for number in range(9)]
+    assert [*server_remarks([silent, lost], headline)] == ["d: no response; it stopped responding (connection refused)"]
+    assert [*server_remarks(many, "")] == [
+        "9 servers (e0, e1, e2 and 6 more): no response; it stopped responding (connection refused)"
+    ]
+    never = [replace(silent, name=f"e{number}") for number in range(50)]
+    assert fleet_headline(never, None) == "50 servers: no metrics were read (e0, e1, e2 and 47 more)"

@@ -43,11 +43,12 @@ def exported_summary(
     if not len(history):
         return None
     return tuple(
-        _summary(value) for value in with_peak_shares(metric_values(specs, whole_period(history, start)), peak)
+        summary_of(value) for value in with_peak_shares(metric_values(specs, whole_period(history, start)), peak)
     )
 
 
-def _summary(value: ExportedValue) -> ExportedMetric:
+def summary_of(value: ExportedValue) -> ExportedMetric:
+    """Return the first of the values of a metric as it is in summaries."""
     above, up_to = (math.nan, math.nan) if value.buckets is None else value.buckets[0]
     return ExportedMetric(
         group=value.spec.group,

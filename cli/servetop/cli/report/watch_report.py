@@ -56,7 +56,7 @@ def print_watch(reader: RecordingReader, *, as_json: bool, kept: bool = True) ->
     console.out(f"verdict    {summary.headline}")
     for limit in summary.watched.limits if summary.watched is not None else ():
         console.out(f"{formats.clock(limit.onset):>9}  {limit.name}, for {formats.clock(limit.seconds)} in all")
-    for line in server_remarks(summary):
+    for line in server_remarks(summary.replicas or (), summary.headline):
         console.out(line)
     console.out(f"recording  {summary.recording or 'none kept (--no-record)'}")
     if reader.damage is not None:

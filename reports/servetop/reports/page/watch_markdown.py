@@ -33,7 +33,7 @@ def watch_report_lines(reader: RecordingReader) -> list[str]:
         f"- {formats.clock(each.onset)} {escaped(each.name)}, for {formats.clock(each.seconds)} in all"
         for each in limits
     ]
-    lines += [f"- {escaped(text)}" for text in server_remarks(summary)]
+    lines += [f"- {escaped(text)}" for text in server_remarks(summary.replicas or (), summary.headline)]
     if summary.replicas:
         story = watch_story(reader).lines
         lines += [

@@ -155,7 +155,7 @@ def _server_parts(page: WatchPage) -> Iterator[Markup]:
     columns = ("", *(name.replace("\n", " ") for name in SERVER_COLUMNS), "verdict")
     rows = [(*server_row(each), each.headline) for each in page.summary.replicas]
     yield data_table(columns, rows, caption=SERVER_CAPTION)
-    if remarks := list(server_remarks(page.summary)):
+    if remarks := list(server_remarks(page.summary.replicas or (), page.summary.headline)):
         yield items("ul", remarks)
 
 

@@ -27,6 +27,7 @@ from servetop.recordings.read.load_requests import load_timeline
 from servetop.recordings.read.load_run import highest_sample
 from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.summary.slower_limits import slower_limits
+from servetop.reports.summary.watch_rows import without_advice
 
 _MOST_NAMED = 3
 """Servers with the same limits that are named one by one in the verdict."""
@@ -108,7 +109,7 @@ def _replica_watch(
         version=None if facts is None else facts.version,
         model_id=None if facts is None else facts.model,
         differs=differs,
-        headline=watch_headline(figures),
+        headline=without_advice(last.reason) if figures is None and last.reason else watch_headline(figures),
         p90_ttft_ms=_ttft_p90(facts, series),
         server=from_same_fields(WatchedServer, server),
         watched=figures,
@@ -168,13 +169,14 @@ def _headlines(replicas: Sequence[ReplicaWatch]) -> Iterator[str]:
     by_limit: dict[tuple[str, ...], list[ReplicaWatch]] = {}
     for each in named:
         limits = () if each.watched is None else tuple(limit.name for limit in each.watched.limits)
-        by_limit.setdefault(limits or (each.headline,), []).append(each)
+        other = watch_headline(None) if each.watched is None else each.headline
+        by_limit.setdefault(limits or (other,), []).append(each)
     for limits, alike in by_limit.items():
         if len(alike) <= _MOST_NAMED:
             yield from (f"{each.name}: {each.headline}" for each in alike)
         else:
             worst = sorted(alike, key=_seconds_limited, reverse=True)
-            most = f", the longest {worst[0].headline}" if worst[0].headline not in limits else ""
+            most = f", the longest {worst[0].headline}" if worst[0].watched and worst[0].watched.limits else ""
             yield f"{len(alike)} servers: {', '.join(limits)} ({names_text([each.name for each in worst])}){most}"
     if others := len(replicas) - len(named):
         noun = "server" if others == 1 else "servers"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from servetop.analysis.exported.exported_summary import ExportedMetric
+from servetop.analysis.fleet.fleet_text import names_text
 from servetop.analysis.summary.watch_types import ReplicaWatch, WatchedFigures, WatchSummary
 from servetop.core.text import formats
 from servetop.core.units import MS_PER_S
@@ -14,6 +15,11 @@ LATENCIES = ("TTFT", "TPOT", "ITL", "E2EL", "time in the queue")
 LATENCY_CAPTION = "Latency by the engine's own histograms, ms"
 SERVER_COLUMNS = ("tok/s", "req/s", "peak\nrun", "peak\nwait", "peak\nKV", "preempt.", "TTFT\np90", "version")
 SERVER_CAPTION = "Servers (latency in ms)"
+
+_MOST_REMARKS = 3
+"""Servers with the same remark that have a line each."""
+_STATES = {"gone": "no response", "refused": "not watched", "removed": "not listed"}
+"""The states at the end as they are in the table of the dashboard."""
 
 
 def watch_title(summary: WatchSummary) -> str:
@@ -61,14 +67,39 @@ def server_row(each: ReplicaWatch) -> list[str]:
     ]
 
 
-def server_remarks(summary: WatchSummary) -> Iterator[str]:
-    """Yield what there is to add of each of several servers besides its figures."""
-    for each in summary.replicas or ():
-        restarts = f"{each.restarts} × restarted" if each.restarts else ""
-        state = "" if each.state in ("attached", "restarted") else each.state
-        differs = f"differs: {each.differs}" if each.differs else ""
-        if remarks := [part for part in (state, restarts, each.reason, differs) if part]:
-            yield f"{each.name}: {'; '.join(remarks)}"
+def server_remarks(replicas: Sequence[ReplicaWatch], headline: str) -> Iterator[str]:
+    """Yield what there is to add of each of several servers besides its figures and the verdict.
+
+    Many servers with the same remark are counted.
+    """
+    by_remark: dict[str, list[ReplicaWatch]] = {}
+    for each in replicas:
+        if remarks := "; ".join(_remarks(each, headline)):
+            by_remark.setdefault(remarks.replace(each.url, "") if each.url else remarks, []).append(each)
+    for alike in by_remark.values():
+        remarks = "; ".join(_remarks(alike[0], headline))
+        if len(alike) <= _MOST_REMARKS:
+            yield from (f"{each.name}: {'; '.join(_remarks(each, headline))}" for each in alike)
+        else:
+            yield f"{len(alike)} servers ({names_text([each.name for each in alike])}): {remarks}"
+
+
+def _remarks(each: ReplicaWatch, headline: str) -> Iterator[str]:
+    said = each.reason is not None and f"{each.name}: {without_advice(each.reason)}" in headline
+    never_read = each.watched is None and said
+    if each.state not in ("attached", "restarted") and not never_read:
+        yield _STATES.get(each.state, each.state)
+    if each.restarts:
+        yield f"{each.restarts} × restarted"
+    if each.reason and not never_read:
+        yield each.reason
+    if each.differs:
+        yield f"differs: {each.differs}"
+
+
+def without_advice(reason: str) -> str:
+    """Return why a server does not respond, without what to do about it."""
+    return reason.partition(": ")[0]
 
 
 def latency_rows(summary: WatchSummary) -> list[list[str]]:

@@ -17,8 +17,9 @@ from servetop.recordings.read.load_requests import load_timeline
 from servetop.recordings.read.load_run import load_run
 from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.summary.exported import engine_metrics
+from servetop.reports.summary.fleet_latencies import fleet_latencies
 from servetop.reports.summary.recorded_run import recorded_run
-from servetop.reports.summary.replica_watches import fleet_headline, replica_watches
+from servetop.reports.summary.replica_watches import fleet_headline, replica_series, replica_watches
 from servetop.reports.summary.summary import recording_state
 
 
@@ -48,7 +49,7 @@ def watch_summary(
         headline=fleet_headline(replicas, figures) if replicas else watch_headline(figures),
         watched=figures,
         server=_with_fullest(from_same_fields(WatchedServer, server), replicas),
-        engine_metrics=engine_metrics(reader, run),
+        engine_metrics=fleet_latencies(replica_series(reader)) if replicas else engine_metrics(reader, run),
         replicas=replicas or None,
     )
 
