@@ -55,7 +55,10 @@ def launch(config: RunConfig, output: Output, *, resume: Path | None = None) -> 
     refuse_idle_of_run(output.given, RunChoices(config, output))
     if not headless and not output.web and not options.detach and not console.is_terminal():
         raise UsageError("the dashboard needs a terminal: add --headless, or --detach")
-    with _metrics_socket(options.exporter) as metrics, _recording_path(config, output) as new_path:
+    with (
+        _metrics_socket(options.exporter, what=kind_of(config)) as metrics,
+        _recording_path(config, output) as new_path,
+    ):
         path = resume or new_path
         execution = _execution(options, output, resume=resume is not None, metrics=metrics)
         if options.detach:
@@ -85,8 +88,13 @@ def _execution(options: OutputOptions, output: Output, *, resume: bool, metrics:
     )
 
 
+def kind_of(config: RunConfig) -> str:
+    """Return `watch` or `run`, for messages."""
+    return "run" if config.watch is None else "watch"
+
+
 @contextlib.contextmanager
-def _metrics_socket(options: ExporterOptions) -> Iterator[socket.socket | None]:
+def _metrics_socket(options: ExporterOptions, *, what: str) -> Iterator[socket.socket | None]:
     """Take the port of the run's metrics and print their address; UsageError if that is impossible."""
     if options.prometheus_port is None:
         yield None
@@ -94,7 +102,7 @@ def _metrics_socket(options: ExporterOptions) -> Iterator[socket.socket | None]:
     from servetop.run.exporter.metrics_socket import listening_socket, metrics_url
 
     with listening_socket(options.prometheus_host, options.prometheus_port) as listening:
-        console.message(f"the metrics of the run are at {metrics_url(listening)}")
+        console.message(f"the metrics of the {what} are at {metrics_url(listening)}")
         yield listening
 
 

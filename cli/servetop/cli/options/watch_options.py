@@ -9,7 +9,6 @@ from servetop.cli.options.declaration import Argument, Option, options_class
 from servetop.cli.options.doctor_options import ServerEngine
 from servetop.cli.options.engine_options import (
     ApiKeyEnv,
-    AttachTimeout,
     ConnectionOptions,
     MetricsApiKeyEnv,
     MetricsHeaderEnv,
@@ -116,7 +115,12 @@ class WatchOptions:
     metrics_url: MetricsUrl = None
     metrics_api_key_env: MetricsApiKeyEnv = None
     metrics_header_env: MetricsHeaderEnv = dataclasses.field(default_factory=dict)
-    attach_timeout: AttachTimeout = 30.0
+    attach_timeout: Annotated[
+        float,
+        engine_option(
+            "--attach-timeout", "Time limit for the first response of each server.", unit="SECONDS", minimum=1
+        ),
+    ] = 30.0
     api_key_env: ApiKeyEnv = None
     connection: ConnectionOptions = ConnectionOptions()
     header: Headers = dataclasses.field(default_factory=dict)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import tempfile
 from pathlib import Path
 
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import RunConfig
-from servetop.core.errors import ExitCode
+from servetop.core.errors import ExitCode, RecordingError
+from servetop.recordings.read.reader import RecordingReader
 from servetop.run import console
 from servetop.run.process.execution import Execution
 from servetop.run.process.owned_run import OwnedRun
@@ -59,4 +61,15 @@ def finding_hints(run: RegisteredRun | None, recording: Path) -> tuple[str, ...]
 
 def finding_hint(run: RegisteredRun) -> tuple[str, ...]:
     """Return the line that states how to watch and stop a live run."""
+    if is_watch(run.recording):
+        return (f"Watch {run.id} continues. Show it: servetop attach {run.id} · stop it: servetop stop {run.id}",)
     return (f"Run {run.id} continues. Watch it: servetop attach {run.id} · stop it: servetop stop {run.id}",)
+
+
+def is_watch(recording: Path) -> bool:
+    """Whether a recording is of a watch; False if it cannot be read."""
+    try:
+        with contextlib.closing(RecordingReader.open(recording)) as reader:
+            return reader.header.config.watch is not None
+    except (RecordingError, OSError):
+        return False

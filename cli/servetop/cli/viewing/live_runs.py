@@ -10,7 +10,7 @@ import signal
 from typing import TYPE_CHECKING
 
 from servetop.cli.options.output_options import DisplayOptions
-from servetop.cli.viewing.detached import finding_hint
+from servetop.cli.viewing.detached import finding_hint, is_watch
 from servetop.core.clock import MonotonicClock, wall_clock
 from servetop.core.errors import ExitCode, RecordingError, ServetopError
 from servetop.core.events import Action
@@ -59,7 +59,9 @@ def _table(runs: list[RegisteredRun], now: float, *, whole_paths: bool) -> Table
 def stop_run(name: str, *, now: bool, timeout: float) -> int:
     """Drains or cancels a run, and waits until its process has ended; OK if it has."""
     run = RunRegistry().find(name)
-    console.message(f"{'cancelling' if now else 'draining'} {run.id} (Ctrl-C stops waiting, not the run)")
+    watched = is_watch(run.recording)
+    what = "ending" if watched else "cancelling" if now else "draining"
+    console.message(f"{what} {run.id} (Ctrl-C stops waiting, not the {'watch' if watched else 'run'})")
     _request_end(run, now=now)
     if not asyncio.run(_has_ended(run, within=timeout)):
         advice = f"watch it with servetop attach {run.id}" if now else f"cancel it with servetop stop {run.id} --now"

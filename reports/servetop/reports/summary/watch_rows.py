@@ -85,8 +85,8 @@ def server_remarks(replicas: Sequence[ReplicaWatch], headline: str) -> Iterator[
 
 
 def _remarks(each: ReplicaWatch, headline: str) -> Iterator[str]:
-    said = each.reason is not None and f"{each.name}: {without_advice(each.reason)}" in headline
-    never_read = each.watched is None and said
+    in_verdict = each.reason is not None and f"{each.name}: {without_advice(each.reason)}" in headline
+    never_read = each.watched is None and in_verdict
     if each.state not in ("attached", "restarted") and not never_read:
         yield _STATES.get(each.state, each.state)
     if each.restarts:

@@ -29,6 +29,11 @@ _ESCAPE = {
     False: "Back: restores the grid, then removes the cursor, then the selection",
     True: "Back: restores the grid, then removes the cursor, then the selection of a panel; from one server to all",
 }
+_QUIT = {
+    "Quit; asks what should happen to the run": "Quit; asks what should happen to the watch",
+    "The same; twice: cancel the requests in flight and stop": "The same; twice: end the watch",
+}
+"""What leaving does, by the text of a run."""
 
 WATCH_LINE = (
     *(row for row in REPLAY_LINE if row[0] not in ("t", "h", DIGITS)), ("1 5 6 7", "screens"),
@@ -46,7 +51,7 @@ def watch_tables(*, read_only: bool, several: bool) -> Mapping[str, Sequence[Key
     texts = {"maximise": _ENTER[several], "leave": _ESCAPE[several]}
     if read_only:
         texts["recordings"] = "Open a recording"
-    shown = [key for key in VIEWING if key.action not in omitted]
+    shown = [replace(key, tooltip=_QUIT.get(key.tooltip, key.tooltip)) for key in VIEWING if key.action not in omitted]
     return {
         **({"Select a server": _SERVERS} if several else {}),
         "Move through time": (*_PLAYING, *MOVING),
