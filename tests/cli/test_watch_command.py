@@ -125,7 +125,8 @@ def test_bad_input_is_one_line(servetop: Servetop, words: tuple[str, ...], code:
 def test_what_is_about_requests_is_refused(servetop: Servetop, simulator: str, tmp_path: Path) -> None:
     recording = str(tmp_path / "watch.servetop")
     assert servetop("watch", simulator, "--headless", "--duration", "1s", "--record", recording).code == 0
-    for words in (("--story",), ("--price", "2/h"), ("--metric-percentiles", "75")):
+    assert servetop("summary", recording, "--story").code == 0
+    for words in (("--price", "2/h"), ("--metric-percentiles", "75")):
         done = servetop("summary", recording, *words)
         assert (done.code, "a watch" in done.complaint) == (2, True), done.err
     for command in (
