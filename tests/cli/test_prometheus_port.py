@@ -30,7 +30,8 @@ def metrics_address(process: subprocess.Popen[str]) -> str:
     """The address that a run prints before anything else."""
     assert process.stderr is not None
     found = re.fullmatch(
-        r"servetop: the metrics of the run are at (http://127\.0\.0\.1:\d+/metrics)\n", process.stderr.readline()
+        r"servetop: the metrics of the (?:run|watch) are at (http://127\.0\.0\.1:\d+/metrics)\n",
+        process.stderr.readline(),
     )
     assert found is not None
     return found[1]
@@ -135,7 +136,7 @@ def test_a_run_with_the_dashboard_serves_its_metrics_and_says_what_failed_at_its
     more = ("--prometheus-port", "0", "--on-finish", failing, "--record", str(tmp_path / "r.servetop"))
     argv = [sys.executable, "-m", "servetop", *words, *more]
     with Terminal.run(argv, servetop.environment) as terminal:
-        address = re.compile(r"the metrics of the run are at (http://127\.0\.0\.1:\d+/metrics)")
+        address = re.compile(r"the metrics of the (?:run|watch) are at (http://127\.0\.0\.1:\d+/metrics)")
         found = wait_for(lambda: address.search(terminal.text), seconds=30, what="the address")
         wait_for(lambda: total(scraped(found[1]) or {}, "servetop_requests_total"), seconds=60, what="a request")
         terminal.process.send_signal(signal.SIGINT)
