@@ -83,7 +83,7 @@ def test_a_line_is_printed_when_the_verdict_changes_or_the_server_is_gone(
 
 
 def lines_of(folder: Path, capsys: pytest.CaptureFixture[str], recorded: Sequence[Tick]) -> list[str]:
-    """What is printed about a watch with these ticks."""
+    """The lines that a watch prints for these ticks."""
     recorder = Recorder.create(folder / "watch.servetop", RunHeader(config=CONFIG, anchor=ClockAnchor.take()))
     recorder.set_engine(FACTS)
     progress = WatchProgress(folder / "watch.servetop")

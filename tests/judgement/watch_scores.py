@@ -24,7 +24,7 @@ LIMITS = {
     Cause.BATCH: Bottleneck.BATCH.value,
     Cause.RATE: Bottleneck.WAITING.value,
 }
-"""What a watch can know of the overloads."""
+"""The limit that a watch can name, by the cause of an overload."""
 ACTED = {
     AdmissionLimit.KV: Bottleneck.KV.value,
     AdmissionLimit.BATCH: Bottleneck.BATCH.value,

@@ -33,7 +33,7 @@ STEP = 0.01
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
-    """What a server does in one second."""
+    """The load of a server in one second."""
 
     decoding: float = 4.0
     per_token: float = STEP
@@ -70,7 +70,7 @@ def server(number: int, loads: Sequence[Load], *, group: str = "tiny 0.11.0") ->
 
 
 def named(servers: Sequence[PacedServer]) -> dict[int, list[float]]:
-    """The seconds at which each server is named; those that never are have no entry."""
+    """The seconds at which each server is named slower; a server that never is has no entry."""
     grid = np.arange(1.0, SECONDS + 1)
     found = slower_factors(servers, grid)
     return {

@@ -38,7 +38,7 @@ class RunTime:
     """A horizontal axis of the time of a run in seconds, written as `1:10`."""
 
     shaded: Sequence[tuple[float, float]] = ()
-    """Begin and end of the spans that are shaded, in order; those that overlap are one."""
+    """Start and end of each shaded span, in seconds; overlapping spans are drawn as one."""
 
 
 _CLOCK_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 28800, 86400)

@@ -75,7 +75,11 @@ def _of_sweep(page: ReportPage, sweep: SweepVerdict) -> Iterator[Command]:
 def _next_loads(row: BatchRow) -> tuple[str, Sequence[float], str]:
     """Return the purpose, the loads and the time of each that narrow down what the best row sustains."""
     if row.kept is None:
-        return "A load below those that were missed:", () if row.missed is None else (row.missed / 2,), _LONGER
+        return (
+            "A load below the lowest that missed the objectives:",
+            () if row.missed is None else (row.missed / 2,),
+            _LONGER,
+        )
     if row.missed is None:
         return "Loads above the highest one that was kept:", [row.kept * each for each in _ABOVE], _EACH
     if row.kept_briefly and row.estimate is not None:

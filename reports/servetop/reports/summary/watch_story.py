@@ -39,14 +39,14 @@ class WatchStoryLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchStory:
-    """What happened in a window, by time."""
+    """The limits and events of a window, in order of time."""
 
     since: str
     """Local time."""
     until: str
     seconds: float
     headline: str
-    """Which limits held which server for how long."""
+    """How long each server was at which limit."""
     lines: tuple[WatchStoryLine, ...]
 
 

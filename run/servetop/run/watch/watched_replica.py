@@ -66,7 +66,7 @@ class WatchedReplica:
         self._attached_now = False
         """Whether no sample was read since the last attempt to attach succeeded."""
         self._remark = ""
-        """What was noted about it when it was attached last."""
+        """The remark of its last attachment, which is noted only when it changes."""
         self._read_since_attached = False
         """Whether the series were read since then."""
         self._process = (math.nan, math.nan)
