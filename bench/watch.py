@@ -1,7 +1,8 @@
 """Measures a watch of many servers: `python bench/watch.py [--servers 50] [--seconds 60]`.
 
 The servers are pages of one process on the loopback interface: that of a real vLLM 0.32 (656 lines), whose counters
-rise. Prints the CPU share and memory of the watch, without a dashboard; nothing passes or fails.
+rise, over connections that stay open. Prints the CPU share and memory of the watch, without a dashboard; nothing
+passes or fails.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ def main() -> None:
     options = parser.parse_args()
     stopped = threading.Event()
     with contextlib.ExitStack() as running, tempfile.TemporaryDirectory() as folder:
-        servers = [running.enter_context(watched_server()) for _ in range(options.servers)]
+        servers = [running.enter_context(watched_server(keeps_alive=True)) for _ in range(options.servers)]
         for server in servers:
             server.pages = served_pages(0)
         counting = threading.Thread(target=serve, args=(servers, stopped))

@@ -66,12 +66,15 @@ class WatchedServer:
 
 @contextmanager
 def watched_server(
-    *, port: int = 0, has_metrics: bool = True, counts: Mapping[str, float] | None = None
+    *, port: int = 0, has_metrics: bool = True, counts: Mapping[str, float] | None = None, keeps_alive: bool = False
 ) -> Iterator[WatchedServer]:
-    """A server at a free port, or at the port of an earlier one, that has counted something before."""
+    """A server at a free port, or at the port of an earlier one, that has counted something before.
+
+    One that keeps connections alive serves those that are open also after its end.
+    """
     watched = WatchedServer(has_metrics=has_metrics)
     watched.counts |= counts or {}
-    server = ThreadingHTTPServer(("127.0.0.1", port), _handler(watched))
+    server = ThreadingHTTPServer(("127.0.0.1", port), _handler(watched, keeps_alive=keeps_alive))
     server.daemon_threads = True
     watched.url = f"http://127.0.0.1:{server.server_address[1]}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
@@ -84,8 +87,10 @@ def watched_server(
         server.server_close()
 
 
-def _handler(watched: WatchedServer) -> type[BaseHTTPRequestHandler]:
+def _handler(watched: WatchedServer, *, keeps_alive: bool) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1" if keeps_alive else "HTTP/1.0"
+
         def do_GET(self) -> None:
             watched.seen.append(("GET", self.path))
             if self.path == "/metrics":

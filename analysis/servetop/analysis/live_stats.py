@@ -24,6 +24,7 @@ from servetop.analysis.series.stats_series import (
     FELT_SHARE,
     SHOWN,
     StatsSeries,
+    no_series,
     stats_series,
 )
 from servetop.analysis.series.tick_history import TickHistory
@@ -179,24 +180,21 @@ def engine_stats(history: TickHistory, at: float, *, window: float = 10.0, span:
 
 
 def watched_stats(history: TickHistory, at: float, *, window: float = 10.0) -> LiveStats:
-    """Return what the verdict of a watched server needs: rates, the newest sample, and no latencies of a client."""
+    """Return what the verdict of a watched server needs: rates and the newest sample, no latencies and no series."""
     stop, start = history.up_to(at), history.first_from(at - window)
-    series = stats_series(history, at, window=window, span=1.0, columns=1, latencies=())
     if stop == 0:
-        return LiveStats(at=at, window=window, span=1.0, series=series)
-    interval, (rates, seconds) = (
-        interval_and_reading(history, stop),
-        _windowed_rates(history, start, stop, window=window),
-    )
+        return LiveStats(at=at, window=window, span=0.0, series=no_series())
+    interval, read_at = interval_and_reading(history, stop)
+    rates, seconds = _windowed_rates(history, start, stop, window=window)
     return LiveStats(
         at=at,
         window=seconds,
-        span=1.0,
+        span=0.0,
         rates=rates,
         engine=_newest_sample(history, stop),
-        sample_interval=interval[0],
-        read_at=interval[1],
-        series=series,
+        sample_interval=interval,
+        read_at=read_at,
+        series=no_series(),
     )
 
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 PROBE_INTERVAL = 0.5
 """Seconds between health checks of an attached engine that is not scraped."""
+SCRAPED_PROBE_INTERVAL = 2.0
+"""Seconds without a response after which one that is scraped, every 1.75 s at least, is checked too."""
 REFUSED_LIMIT = 1.25
 """Seconds of refused connections after which an attached engine counts as stopped."""
 SAME_SCRAPE = 0.1
@@ -268,9 +270,11 @@ class EngineHandle:
         self.died.set()
 
     async def _watch_server(self) -> None:
+        scraped = self._scraper is not None and self._scraper.pages.url == self.url
+        interval = SCRAPED_PROBE_INTERVAL if scraped else PROBE_INTERVAL
         while not self._stop_reason:
-            await self._clock.sleep_until(self._responded_at + PROBE_INTERVAL)
-            if self._clock.now() - self._responded_at >= PROBE_INTERVAL:
+            await self._clock.sleep_until(self._responded_at + interval)
+            if self._clock.now() - self._responded_at >= interval:
                 self._record_response(await self._client.request(self.engine.ready_path))
                 await self._clock.sleep_until(self._clock.now() + PROBE_INTERVAL / 2)
         self.died.set()

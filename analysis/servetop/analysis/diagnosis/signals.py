@@ -5,15 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from servetop.analysis.diagnosis.client_signals import CLIENT_SIGNALS, client_columns
 from servetop.analysis.diagnosis.kv_need import prompt_share, reserved_share, token_share
-from servetop.analysis.diagnosis.trailing import quotient, ticks_of, trailing_max, trailing_sum
+from servetop.analysis.diagnosis.trailing import (
+    last_known,
+    new_pages,
+    page_gaps,
+    quotient,
+    ticks_of,
+    trailing_max,
+    trailing_sum,
+)
 from servetop.analysis.engine_gauges import KV_FULL, describe_before, kv_usages
 from servetop.analysis.series.tick_history import TickHistory
-from servetop.core.arrays import BoolArray, FloatArray
+from servetop.core.arrays import BoolArray, FloatArray, IntArray
 from servetop.core.events import StageChange
 from servetop.core.interfaces.run_source import EngineFacts
 from servetop.core.tick import TICK_SECONDS
@@ -48,7 +57,7 @@ _KNOWN_FOR = 6
 """Ticks for which a gauge without a newer value stays valid: `engine_gauges.STALE_AFTER`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Signals:
     """Columns of consecutive ticks; every array has shape (ticks,), NaN for values that the engine does not export."""
 
@@ -187,23 +196,37 @@ class Signals:
         above = np.where(unknown, 0.0, np.maximum(self.awaiting - usual, 0.0))
         return np.where(exported, math.nan, above)
 
+    @cached_property
+    def page_arrived(self) -> IntArray:
+        """The newest tick up to each one in which a metrics page arrived; 0 also before the first."""
+        return np.asarray(np.maximum.accumulate(np.where(new_pages(self._pages), np.arange(len(self)), 0)))
+
+    @cached_property
+    def page_gap(self) -> FloatArray:
+        """The seconds from the page before to the newest one of each tick; 0 before the second."""
+        return np.asarray(page_gaps(self._pages)[self.page_arrived])
+
+    @cached_property
+    def _pages(self) -> FloatArray:
+        return last_known(self.scrape_end)
+
     @property
     def queue(self) -> FloatArray:
         """Requests that wait at the engine: as exported, else `overdue`."""
         return np.where(np.isnan(self.waiting), self.overdue, self.waiting)
 
-    @property
+    @cached_property
     def most_running(self) -> FloatArray:
         """The most sequences that ran during the last minute: the batch limit is at least that; NaN if unknown."""
         found = trailing_max(self.running, ticks_of(60))
         return np.where(np.isinf(found), math.nan, found)
 
-    @property
+    @cached_property
     def kv_is_full(self) -> BoolArray:
         """Whether KV_FULL of the blocks are in use, or too many for another prompt while requests wait."""
         return (self.kv >= KV_FULL) | ((self.kv >= self.kv_level) & (self.waiting > 0))
 
-    @property
+    @cached_property
     def kv_level(self) -> FloatArray:
         """The usage from which another request does not fit; at most KV_FULL, at least half of the blocks."""
         needed = np.maximum(trailing_max(self.needed, ticks_of(10)), self._reserved)
@@ -218,7 +241,7 @@ class Signals:
         prompt, output = (quotient(*(trailing_sum(each, window) for each in pair)) for pair in (prompts, ended))
         return reserved_share(quotient(*held), prompt=prompt, output=output, token=self.token)
 
-    @property
+    @cached_property
     def throughput(self) -> FloatArray:
         """Requests/s completed or due over ten seconds, whichever is more."""
         window = ticks_of(10)

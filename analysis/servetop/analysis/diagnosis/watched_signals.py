@@ -13,7 +13,6 @@ from servetop.analysis.diagnosis.episode import EpisodeKind
 from servetop.analysis.diagnosis.marks import WINDOW, Marks
 from servetop.analysis.diagnosis.queue_detectors import batch_full, queueing_of_others
 from servetop.analysis.diagnosis.signals import Signals
-from servetop.analysis.diagnosis.trailing import last_known, new_pages, page_gaps
 from servetop.analysis.series.page_rates import LONGEST_UNREAD, Pages
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.arrays import FloatArray
@@ -28,12 +27,10 @@ def on_two_pages(rule: Callable[[Signals], Marks]) -> Callable[[Signals], Marks]
 
     def found(signals: Signals) -> Marks:
         marks = rule(signals)
-        position = np.arange(len(signals))
-        known = last_known(signals.scrape_end)
-        arrived = np.maximum.accumulate(np.where(new_pages(known), position, 0))
+        arrived, gap = signals.page_arrived, signals.page_gap
         before = marks.active[np.maximum(arrived - 1, 0)] & (arrived > 0)
-        gap = page_gaps(known)[arrived]
-        counted = (position - np.argmax(~np.isnan(known))) * TICK_SECONDS >= gap + WINDOW
+        since_first = np.arange(len(signals)) - np.argmax(~np.isnan(signals.scrape_end))
+        counted = since_first * TICK_SECONDS >= gap + WINDOW
         return replace(marks, opens=marks.opens & before & (counted | (gap <= LONGEST_UNREAD)))
 
     return found

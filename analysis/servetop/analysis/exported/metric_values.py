@@ -226,7 +226,11 @@ def _cumulative(periods: Periods, own: list[int]) -> tuple[FloatArray, FloatArra
     bounds = np.array(sorted(groups))
     if not bounds.size:
         return bounds, np.empty((periods.seconds.size, 0))
-    counts = np.stack([_sum(periods.increases, groups[bound]) for bound in bounds], axis=1)
+    columns = [groups[bound] for bound in bounds]
+    if all(len(each) == 1 for each in columns):  # the same result with one operation for all bounds
+        counts = periods.increases[:, [column for (column,) in columns]]
+    else:
+        counts = np.stack([_sum(periods.increases, each) for each in columns], axis=1)
     return bounds, np.maximum.accumulate(np.nan_to_num(counts), axis=1)
 
 

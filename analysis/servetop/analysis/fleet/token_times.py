@@ -49,9 +49,14 @@ class TokenTimes:
 
     def __init__(self) -> None:
         self._at, self._seconds, self._tokens, self._prompts = array("d"), array("d"), array("d"), array("d")
+        self._history: ScrapeHistory | None = None
+        self._kinds: list[str] = []
+        """What each column of this history counts."""
 
     def follow(self, history: ScrapeHistory, *, since: int = 0) -> None:
         """Add the scrapes of a history from position `since` on, except those that are known."""
+        if history is not self._history:
+            self._history, self._kinds = history, []
         start = max(since, history.up_to(self._at[-1]) if self._at else 0)
         for first in range(start, len(history), _BLOCK):
             self._add(history, first, min(first + _BLOCK, len(history)))
@@ -59,7 +64,8 @@ class TokenTimes:
     def _add(self, history: ScrapeHistory, first: int, stop: int) -> None:
         before = max(first - 1, 0)
         periods = periods_between(history, range(before, stop))
-        kinds = [_kind(name) for name in periods.columns]
+        self._kinds += [_kind(name) for name in periods.columns[len(self._kinds) :]]
+        kinds = self._kinds[: len(periods.columns)]
         known = np.nan_to_num(periods.increases)
         skipped = first - before
         for own, kind in ((self._seconds, "seconds"), (self._tokens, "tokens"), (self._prompts, "prompts")):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -39,6 +40,13 @@ class WatchedHistory(TickHistory):
     """The ticks of a watched server, whose counters are read from its metrics pages."""
 
     watched = True
+    newest_pages: tuple[tuple[int, int, int], Pages] | None = None
+    """What `Pages.of` returned last, after the first and the last tick that it is of and the number of all ticks."""
+
+    def drop_first(self, count: int) -> None:
+        """Drop the first ticks, as `TickHistory` does."""
+        self.newest_pages = None
+        super().drop_first(count)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +60,7 @@ class PageSpan:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Pages:
     """The metrics pages in the ticks up to one, and in some time before them."""
 
@@ -70,6 +78,15 @@ class Pages:
     @classmethod
     def of(cls, history: TickHistory, *, start: int, stop: int) -> Pages:
         """Return the pages of ticks `start` to `stop`, and of LOOKBACK before them."""
+        if not isinstance(history, WatchedHistory):
+            return cls._read(history, start, stop)
+        ticks = start, stop, len(history)
+        if history.newest_pages is None or history.newest_pages[0] != ticks:
+            history.newest_pages = ticks, cls._read(history, start, stop)
+        return history.newest_pages[1]
+
+    @classmethod
+    def _read(cls, history: TickHistory, start: int, stop: int) -> Pages:
         first = max(start - _LOOKBACK_TICKS, 0)
         at = (np.array(history.ticks.indexes[first:stop], dtype=np.float64) + 1) * TICK_SECONDS
         ends = history.column("scrape_end", start=first, stop=stop)
@@ -79,12 +96,12 @@ class Pages:
         new = ~np.isnan(ends) & ((before < 0) | (ends != ends[before]))
         return cls(first=first, at=at, ends=ends, places=np.flatnonzero(new), read=read)
 
-    @property
+    @cached_property
     def written(self) -> FloatArray:
         """When each page was written, seconds."""
         return self.ends[self.places]
 
-    @property
+    @cached_property
     def intervals(self) -> FloatArray:
         """The seconds from the page before to each page, or those of the page before if they are less; 0 if unknown.
 
@@ -94,7 +111,7 @@ class Pages:
         least = np.minimum(gaps, np.concatenate([gaps[:1], gaps[:-1]])) if gaps.size else gaps
         return np.concatenate([np.zeros(min(self.places.size, 1)), least])
 
-    @property
+    @cached_property
     def current(self) -> BoolArray:
         """Whether the newest page of each tick describes the server then."""
         if not self.places.size:
@@ -104,7 +121,7 @@ class Pages:
         fresh = (self.at - self.written[page] <= limit + _ROUNDING) & (self.read >= 0)
         return np.asarray(fresh & (self.at - self.at[self.read] <= LONGEST_UNREAD + _ROUNDING))
 
-    @property
+    @cached_property
     def page(self) -> IntArray:
         """The number of the newest page of each tick; 0 also before the first."""
         found = np.searchsorted(self.places, np.arange(self.ends.size), side="right") - 1

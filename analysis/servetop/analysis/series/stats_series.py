@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -153,6 +153,12 @@ def stats_series(
         smoothed={name: bins.smoothed(name) for name in SMOOTHED},
         stages=_stages(history, spans),
     )
+
+
+@cache
+def no_series() -> StatsSeries:
+    """Return series without bins or latencies."""
+    return stats_series(TickHistory(), 0.0, window=1.0, span=1.0, columns=1, latencies=())
 
 
 def _target(rate: FloatArray, paused: FloatArray) -> FloatArray:

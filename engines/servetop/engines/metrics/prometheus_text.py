@@ -40,14 +40,22 @@ def scan(page: str, wanted: Container[str]) -> dict[str, list[PrometheusSample]]
     Names are those of samples: a counter's with `_total`, a histogram's with `_bucket`, `_sum`, `_count`.
     """
     found: dict[str, list[PrometheusSample]] = {}
-    lines = page.split("\n")
-    if "\t" in page or "\n " in page or page.startswith(" "):
-        lines = [_with_plain_blanks(line) for line in lines]
-    for line in lines:
+    for line in page_lines(page):
         name = line.partition("{")[0].partition(" ")[0]
-        if name in wanted and len(line) <= MAX_LINE_CHARS and (row := _row(line, len(name))) is not None:
+        if name in wanted and (row := parse_row(line, name)) is not None:
             found.setdefault(name, []).append(row)
     return found
+
+
+def page_lines(page: str) -> list[str]:
+    """Return the lines of a page, without blanks before a name and without tabs outside the labels."""
+    lines = page.split("\n")
+    return lines if has_plain_blanks(page) else [_with_plain_blanks(line) for line in lines]
+
+
+def has_plain_blanks(page: str) -> bool:
+    """Whether no line begins with a blank, and none has a tab."""
+    return not ("\t" in page or "\n " in page or page.startswith(" "))
 
 
 def is_text(page: bytes) -> bool:
@@ -59,7 +67,7 @@ def parse_line(line: str) -> tuple[str, PrometheusSample] | None:
     """Return the name of a row and its sample; None for a comment and for a malformed or too long line."""
     line = _with_plain_blanks(line)
     name = line.partition("{")[0].partition(" ")[0]
-    row = _row(line, len(name)) if name and len(line) <= MAX_LINE_CHARS else None
+    row = parse_row(line, name) if name else None
     return None if row is None else (name, row)
 
 
@@ -84,7 +92,11 @@ def _labels(text: str) -> Mapping[str, str]:
 _known_labels = functools.lru_cache(_MOST_KEPT)(_labels)
 
 
-def _row(line: str, start: int) -> PrometheusSample | None:
+def parse_row(line: str, name: str) -> PrometheusSample | None:
+    """Return the sample of a row that begins with its name; None for a malformed or too long one."""
+    if len(line) > MAX_LINE_CHARS:
+        return None
+    start = len(name)
     at, labels = len(line) - len(line[start:].lstrip(_BLANKS)), ""
     if line.startswith("{", at):
         last = line.rfind("}")

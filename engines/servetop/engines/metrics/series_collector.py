@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from servetop.analysis.exported.metric_spec import REPLICA, MetricKind, MetricSpec, wanted_labels
@@ -12,7 +12,8 @@ from servetop.core.bounds import LARGEST_VALUE
 from servetop.core.interfaces.series_scrape import MAX_SERIES, PROCESS_START, SeriesScrape, pack_numbers
 from servetop.engines.metrics.lora_requests import ADAPTER, lora_rows
 from servetop.engines.metrics.metrics_reader import Pages
-from servetop.engines.metrics.prometheus_text import scan
+from servetop.engines.metrics.prometheus_text import PrometheusSample
+from servetop.engines.metrics.repeated_page import RepeatedPage
 
 SERIES_PERIOD = 1.0
 """Seconds from one collection to the next, at the most frequent."""
@@ -46,8 +47,11 @@ class SeriesCollector:
             (PROCESS_START, *(name for spec in gauges for names in spec.samples for name in names))
         )
         self._due = -math.inf
-        self._counters: dict[str, float] = {}
+        self._last: dict[str, float] = {}
+        """The values of the last reading."""
         self._reading: SeriesReading | None = None
+        self._known: dict[str, tuple[RepeatedPage, tuple[str, ...]]] = {}
+        """The last page of each path that had other rows than the one before, and the keys of its rows."""
 
     def collect(self, pages: Pages, *, at: float) -> None:
         """Read the pages of a scrape that ended at `at`, if a reading is due, as it is every SERIES_PERIOD.
@@ -58,18 +62,31 @@ class SeriesCollector:
             return
         self._due = (self._due if at - self._due < SERIES_PERIOD / 2 else at) + SERIES_PERIOD
         found: dict[str, float] = {}
-        for page in pages.values():
+        for path, page in pages.items():
             text = page.decode("utf-8", errors="replace")
             for series, adapter, value in lora_rows(text, self._wanted):
-                found[_key(series, (ADAPTER,) if adapter else (), {ADAPTER: adapter})] = value
-            for name, rows in scan(text, self._wanted).items():
-                for row in rows:
-                    if abs(row.value) <= LARGEST_VALUE:  # False for NaN
-                        key = _key(name, kept, row.labels) if (kept := self._wanted[name]) else name
-                        found[key] = found.get(key, 0.0) + row.value
-        values = dict(list((found | (self._counters | found)).items())[:MAX_SERIES])
-        self._counters = {key: value for key, value in values.items() if key.partition("{")[0] not in self._gauges}
-        self._reading = SeriesReading(at, values) if values else None
+                found[_with_pairs(series, [(ADAPTER, adapter)] if adapter else [])] = value
+            for key, value in self._rows(path, text):
+                if abs(value) <= LARGEST_VALUE:  # False for NaN
+                    found[key] = found.get(key, 0.0) + value
+        if not self._last.keys() <= found.keys():
+            found |= {key: value for key, value in self._last.items() if key not in found and self._is_counter(key)}
+        self._last = found if len(found) <= MAX_SERIES else dict(list(found.items())[:MAX_SERIES])
+        self._reading = SeriesReading(at, self._last) if self._last else None
+
+    def _is_counter(self, key: str) -> bool:
+        return key.partition("{")[0] not in self._gauges
+
+    def _rows(self, path: str, text: str) -> Iterable[tuple[str, float]]:
+        """Return the key and the value of each wanted row of a page."""
+        known, keys = self._known.get(path, (None, ()))
+        values = None if known is None else known.values(text)
+        if values is not None:
+            return zip(keys, values, strict=True)
+        page = RepeatedPage.of(text, self._wanted)
+        keys = tuple(_key(name, self._wanted[name], row) for name, row in page.rows)
+        self._known[path] = page, keys
+        return zip(keys, (row.value for _, row in page.rows), strict=True)
 
     def collect_next(self) -> None:
         """Read the pages of the next scrape, whatever the age of the last reading."""
@@ -81,9 +98,14 @@ class SeriesCollector:
         return reading
 
 
-def _key(name: str, kept: Sequence[str], labels: Mapping[str, str]) -> str:
-    pairs = [f"{label}={_plain(labels[label])}" for label in kept if label in labels]
-    return f"{name}{{{','.join(pairs)}}}" if pairs else name
+def _key(name: str, kept: Sequence[str], row: PrometheusSample) -> str:
+    labels = row.labels if kept else {}
+    return _with_pairs(name, [(label, labels[label]) for label in kept if label in labels])
+
+
+def _with_pairs(name: str, pairs: Sequence[tuple[str, str]]) -> str:
+    text = ",".join(f"{label}={_plain(value)}" for label, value in pairs)
+    return f"{name}{{{text}}}" if text else name
 
 
 @functools.lru_cache(4096)
