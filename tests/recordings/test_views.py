@@ -20,6 +20,7 @@ from servetop.core.events import RequestRecord, RunEnd
 from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.tick import TICK_SECONDS, Tick
 from servetop.recordings.format.views import VIEWS
+from servetop.recordings.library.samples import sample_path
 from servetop.recordings.read.load_requests import Selection
 from servetop.recordings.read.load_run import load_run
 from servetop.recordings.read.reader import RecordingReader
@@ -83,6 +84,68 @@ def test_latencies_of_stages_are_those_of_the_summary(name: str, recordings: dic
         expected = [stages[f"{metric}_{statistic}_s"][place] for statistic in ("mean", "p50", "p90", "p99")]
         assert figures == pytest.approx(expected, rel=1e-9)
         assert requests == stages["ok_requests"][place]
+
+
+def assert_like_the_summary(path: Path) -> None:
+    with api.open_recording(path) as recording:
+        stages = recording.stages()
+    known = [name for name in ("tpot", "itl") for mean in stages[f"{name}_mean_s"] if not np.isnan(mean)]
+    rows = query(path, "SELECT stage, metric, mean, p50, p90, p99 FROM stage_token_latency")
+    assert sorted(row[1] for row in rows) == sorted(known)
+    for number, metric, *figures in rows:
+        (place,) = np.flatnonzero(stages["stage"] == number)
+        expected = [stages[f"{metric}_{statistic}_s"][place] for statistic in ("mean", "p50", "p90", "p99")]
+        assert figures == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["run", "imported"])
+def test_latencies_of_tokens_are_those_of_the_summary(name: str, recordings: dict[str, Path]) -> None:
+    assert_like_the_summary(recordings[name])
+    assert query(recordings[name], "SELECT DISTINCT metric FROM stage_token_latency ORDER BY 1") == [
+        ("itl",),
+        ("tpot",),
+    ]
+
+
+@pytest.mark.parametrize("name", ["sample:overload", "sample:h200"])
+def test_latencies_of_tokens_of_an_older_sample_are_those_of_its_summary(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "run.servetop"
+    path.write_bytes(sample_path(name).read_bytes())
+    change(path, "ALTER TABLE run ADD COLUMN counted TEXT", *VIEWS.values())
+    assert_like_the_summary(path)
+
+
+@pytest.mark.parametrize("largest", [255, 256, 70_000])
+def test_chunks_have_their_times_and_tokens(
+    largest: int, tmp_path: Path, header: RunHeader, make_request: Callable[..., RequestRecord]
+) -> None:
+    recorder = Recorder.create(tmp_path / "run.servetop", header)
+    requests = [
+        make_request(1, 1.0, tokens_at=(0.5, 0.75, 69.0), chunk_tokens=[3, 0, largest]),
+        make_request(2, 1.0, tokens_at=(0.25, 0.5)),
+        make_request(3, 1.0, tokens_at=()),
+    ]
+    recorder.commit(TickTransaction(requests=requests))
+    recorder.close(END)
+    sql = "SELECT id, number, seconds, tokens FROM chunk JOIN request ON request.seq = chunk.request ORDER BY 1, 2"
+    found = query(recorder.path, sql)
+    assert found == [(1, 0, 0.5, 3), (1, 1, 0.25, 0), (1, 2, 68.25, largest), (2, 0, 0.25, 1), (2, 1, 0.25, 1)]
+
+
+@pytest.mark.parametrize(("unknown", "rows"), [(1, 2), (2, 0)])
+def test_stages_whose_chunks_are_of_unknown_size_have_no_latencies_of_tokens(
+    unknown: int, rows: int, tmp_path: Path, header: RunHeader, make_request: Callable[..., RequestRecord]
+) -> None:
+    recorder = Recorder.create(tmp_path / "run.servetop", header)
+    sizes = [100 if number < unknown else 4 for number in range(100)]
+    requests = [
+        make_request(number, float(number), tokens_at=(0.1, 0.2, 0.3, 0.4), output_tokens=size)
+        for number, size in enumerate(sizes)
+    ]
+    recorder.commit(TickTransaction(requests=requests))
+    recorder.close(END)
+    found = query(recorder.path, "SELECT metric, count FROM stage_token_latency ORDER BY 1")
+    assert found == [("itl", 3 * 99), ("tpot", 99)][:rows]
 
 
 def test_rates_of_the_engine_add_up_to_the_servers_tokens(recordings: dict[str, Path]) -> None:
