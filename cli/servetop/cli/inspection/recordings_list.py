@@ -1,4 +1,4 @@
-"""`servetop recordings`: the list of recordings, on the terminal or as JSON."""
+"""`servetop ls`: the list of recordings, on the terminal or as JSON."""
 
 from __future__ import annotations
 
@@ -35,7 +35,15 @@ def print_recordings(folder: Path | None, *, as_json: bool) -> int:
     else:
         print_list(recordings)
         console.out(*(each.problem for each in recordings if each.problem))
+        if console.is_terminal():
+            console.out(next_step(None if folder is None else recordings[0].path))
     return int(ExitCode.OK)
+
+
+def next_step(path: Path | None) -> str:
+    """Return a line with the commands that take a recording, by name, or by a path such as this one."""
+    how = "a label or the start of a name is enough" if path is None else f"NAME is a path, such as {path}"
+    return f"Next: servetop replay NAME · summary NAME · report NAME · compare NAME NAME ({how})"
 
 
 def print_list(recordings: Sequence[RecordingInfo]) -> None:
