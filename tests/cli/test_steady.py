@@ -14,7 +14,7 @@ from servetop.cli.configuration.sweep_plan import sweep_config
 from servetop.cli.report.stage_tables import steady_mark, steady_seconds
 from servetop.core.errors import UsageError
 from servetop.recordings.read.reader import RecordingReader
-from servetop.reports.summary.summary_lines import steady_lines
+from servetop.reports.summary.summary_lines import steady_lines, unsteady_sentences
 from tests.cli.summaries import NO_STEADY, stage
 from tests.harness import Servetop
 
@@ -80,6 +80,13 @@ def test_tables_mark_unsteady_stages_and_lines_give_the_reason() -> None:
     ]
     assert steady_lines([found]) == []
     assert steady_lines([found, replace(ramp, failure="the engine did not start")]) == []
+
+
+def test_sentences_name_the_stages_of_a_run_with_several() -> None:
+    found, ramp = steady("8 req/s", seconds=17.25), steady("8 to 16 req/s", reason="ramped")
+    assert unsteady_sentences([ramp]) == ["no steady state: ramped"]
+    assert unsteady_sentences([found, ramp]) == ["no steady state in 8 to 16 req/s: ramped"]
+    assert unsteady_sentences([found]) == []
 
 
 def test_requests_in_flight_at_the_end_are_cancelled_after_the_drain_timeout(servetop: Servetop) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from servetop.recordings.library.catalog import resolve
 from servetop.recordings.read.reader import RecordingReader
-from servetop.reports.page.answer_section import answer_section
+from servetop.reports.page.answer_section import answer_section, trust_texts
 from servetop.reports.page.report_page import ReportPage, report_page
 
 
@@ -82,6 +82,14 @@ def test_the_heading_has_a_remark_unless_the_figures_can_be_trusted(sample: Repo
     suspect = replace(measured, trust=replace(measured.trust, verdict="suspect"))
     text = answer_section(replace(sample, summary=replace(sample.summary, measured=suspect)))
     assert '<strong class="trust suspect">trust: suspect</strong></p></header>' in text
+
+
+def test_why_the_only_stage_of_a_run_had_no_steady_state_is_said_without_its_name(sample: ReportPage) -> None:
+    stage = sample.summary.stages[0]
+    short = replace(stage, steady=replace(stage.steady, start=None, end=None, reason="the stage is too short"))
+    summary = replace(sample.summary, stages=(short,))
+    assert trust_texts(summary)[-1] == "no steady state: the stage is too short"
+    assert "<li>no steady state: the stage is too short</li>" in answer_section(replace(sample, summary=summary))
 
 
 def test_without_advice_nothing_is_advised(sample: ReportPage) -> None:

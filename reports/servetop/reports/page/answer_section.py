@@ -15,7 +15,7 @@ from servetop.reports.page.floor_table import floor_table
 from servetop.reports.page.html_text import Markup, command_line, data_table, element, items, joined
 from servetop.reports.page.next_commands import next_commands
 from servetop.reports.page.report_page import ReportPage
-from servetop.reports.summary.summary_lines import steady_lines, trust_lines
+from servetop.reports.summary.summary_lines import trust_lines, unsteady_sentences
 
 _ENGINE, _OBJECTIVE, _MEMORY, _CLIENT = "Engine", "Latency objective", "KV memory", "Client"
 _SET_BY = {
@@ -210,10 +210,7 @@ def _rate(value: float) -> str:
 
 def trust_texts(summary: RunSummary) -> list[str]:
     """Return why the verdict of the trust meter is what it is, then what else limits the figures, a text for each."""
-    unsteady = [
-        each.replace("steady ", "no steady state ", 1).replace(" none", "", 1) for each in steady_lines(summary.stages)
-    ]
-    lines = [" ".join(each.split()) for each in (*trust_lines(summary), *unsteady)]
+    lines = [" ".join(each.split()) for each in (*trust_lines(summary), *unsteady_sentences(summary.stages))]
     return [lines[0].removeprefix("trust ").removeprefix(f"{summary.measured.trust.verdict}: "), *lines[1:]]
 
 

@@ -82,12 +82,22 @@ def _peaks_lines(reason: str | None, stages: tuple[StageSummary, ...]) -> list[s
 
 def steady_lines(stages: Sequence[StageSummary]) -> list[str]:
     """Return why stages had no steady state, one line for each reason; failed cells are listed apart."""
+    return [f"steady     none{each}" for each in _unsteady(stages)]
+
+
+def unsteady_sentences(stages: Sequence[StageSummary]) -> list[str]:
+    """Return the same as `steady_lines` without columns: `no steady state in 8 req/s: the stage is too short`."""
+    return [f"no steady state{each}" for each in _unsteady(stages)]
+
+
+def _unsteady(stages: Sequence[StageSummary]) -> list[str]:
+    """Return ` in `, the stages and the reason, for each reason; of a run's only stage the reason alone."""
     labels: dict[str, list[str]] = {}
     for stage in stages:
         if stage.steady.start is None and stage.failure is None:
             labels.setdefault(str(stage.steady.reason), []).append(stage.label)
     several = len(stages) > 1
-    return [f"steady     none{f' in {_named(names)}' if several else ''}: {reason}" for reason, names in labels.items()]
+    return [f"{f' in {_named(names)}' if several else ''}: {reason}" for reason, names in labels.items()]
 
 
 def _named(labels: Sequence[str]) -> str:
