@@ -73,6 +73,12 @@ def test_a_queue_that_is_not_exported_may_drain_or_stay_in_a_closed_loop() -> No
     assert line_of(stats_of(KEEPING_UP, load=closed)).startswith("headroom")
 
 
+def test_an_imported_open_loop_of_unknown_rate_is_advised_a_rate() -> None:
+    unlimited = stats_of(KEEPING_UP, load=LoadGauges(request_rate=math.inf, in_flight=24))
+    assert line_of(unlimited, scheduled=True).endswith("→ raise the rate")
+    assert line_of(unlimited).endswith("→ raise the concurrency limit")
+
+
 @pytest.mark.parametrize(("kv_usage", "name"), [(0.85, "headroom"), (0.93, "unclear")])
 def test_a_nearly_full_cache_is_no_headroom(kv_usage: float, name: str) -> None:
     line = line_of(stats_of(KEEPING_UP, engine=replace(SAMPLE, kv_usage=kv_usage)))

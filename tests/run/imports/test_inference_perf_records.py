@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from servetop import api
 from servetop.core.errors import UsageError
 from servetop.core.events import RequestStatus
 from servetop.recordings.verify.verdict import VerifyVerdict
@@ -119,3 +121,17 @@ def test_what_has_no_requests_is_refused(document: Any, reason: str) -> None:
     with pytest.raises(UsageError) as refused:
         read(document)
     assert str(refused.value).startswith(reason)
+
+
+def test_an_open_loop_is_advised_a_rate_and_a_closed_loop_a_concurrency(tmp_path: Path) -> None:
+    (opened,) = read_results(REQUESTS)
+    assert opened.load.scheduled
+    advised = []
+    for number, scheduled in enumerate((True, False)):
+        target = tmp_path / f"{number}.servetop"
+        record_import(replace(opened, load=replace(opened.load, scheduled=scheduled)), None, target)
+        with api.open_recording(target) as recording:
+            story = recording.summary().story
+        assert story is not None
+        advised += [each.text for each in story.lines if each.advice]
+    assert advised == ["try a higher rate", "try a higher concurrency"]

@@ -112,3 +112,10 @@ def test_values_that_make_no_sense_are_refused(change: dict[str, Any], reason: s
     with pytest.raises(UsageError) as refused:
         read_sglang_result({**document("sglang-rate"), **change})
     assert str(refused.value).startswith(reason)
+
+
+def test_the_requests_of_a_trace_are_those_of_an_open_loop() -> None:
+    found = document("sglang-rate")
+    assert not read_sglang_result(found).load.scheduled
+    traced = read_sglang_result({**found, "request_rate": "trace"}).load
+    assert (traced.scheduled, traced.request_rate) == (True, math.inf)

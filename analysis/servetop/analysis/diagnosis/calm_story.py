@@ -218,7 +218,8 @@ def _kept_at_last(run: RunRecord) -> bool:
 
 def _next_load(run: RunRecord, verdict: RunVerdict) -> list[Phrase]:
     """Advice on the next load, after a run that no limit slowed."""
-    closed = any(math.isinf(each.request_rate or 0.0) for each in run.loads)
+    scheduled = run.header.is_scheduled_import
+    closed = not scheduled and any(math.isinf(each.request_rate or 0.0) for each in run.loads)
     whole = share_kept(run, run.history.first_from(run.load_since), len(run.history))
     cold = whole < KEPT_SHARE and verdict.sustainable is None  # its start cost this run the objectives
     if verdict.cause is RunCause.MISSED and not _kept_at_last(run):
@@ -228,5 +229,7 @@ def _next_load(run: RunRecord, verdict: RunVerdict) -> list[Phrase]:
         return [Phrase(clauses.TRY, "try a longer run at this load")]
     if closed:
         return [Phrase(clauses.TRY, "try a higher concurrency")]
+    if scheduled:
+        return [Phrase(clauses.TRY, "try a higher rate")]
     higher = Phrase(clauses.TRY_HIGHER, "try a higher rate" if verdict.sustainable is not None else "")
     return [higher, Phrase(clauses.TRY, "try a longer run at one rate")]

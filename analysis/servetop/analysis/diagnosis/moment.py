@@ -28,6 +28,8 @@ class Moment:
     facts: EngineFacts | None = None
     watched: bool = False
     """Whether the server is watched under the load of other clients, so that there is nothing of a client."""
+    scheduled: bool = False
+    """Whether the load is an open loop although its rate is not known, as `RunHeader.is_scheduled_import`."""
     stage: StageChange | None = None
     """The stage in force; None before the first one."""
     load_since: float = math.nan

@@ -109,7 +109,7 @@ def long_prompts(moment: Moment) -> Diagnosis | None:
 
 def is_closed(moment: Moment) -> bool:
     """Whether the load is a closed loop."""
-    return math.isinf(moment.stats.load.request_rate or 0.0)
+    return not moment.scheduled and math.isinf(moment.stats.load.request_rate or 0.0)
 
 
 def done_text(moment: Moment) -> str:

@@ -141,6 +141,8 @@ def _recovery(run: RunRecord, main: Overload) -> Iterable[PlannedLine]:
 def _advice(verdict: RunVerdict, run: RunRecord, main: Overload) -> Iterable[Sequence[Phrase]]:
     """Advice by the cause, from the most specific to one that needs no metrics."""
     weakest = Phrase(clauses.TRY, "try a lower concurrency or more replicas")
+    if run.header.is_scheduled_import:
+        weakest = Phrase(clauses.TRY, "try a lower rate or more replicas")
     lower = Phrase(clauses.TRY_LOWER, "try a lower rate or more replicas")
     if verdict.cause is RunCause.UNKNOWN and _may_be_the_network(run):
         lower = Phrase(clauses.TRY_METRICS, clauses.TRY_METRICS.example)

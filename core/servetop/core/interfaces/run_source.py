@@ -105,6 +105,12 @@ class RunHeader:
         tool = " ".join(str(found[key]) for key in ("tool", "version") if found.get(key))
         return ", ".join(str(each) for each in (tool, name) if each)
 
+    @property
+    def is_scheduled_import(self) -> bool:
+        """Whether it was imported from a file with an open loop whose request rate the file does not have."""
+        found = self.manifest.get("imported")
+        return isinstance(found, Mapping) and found.get("scheduled") is True
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunUpdate:

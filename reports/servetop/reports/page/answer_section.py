@@ -184,7 +184,10 @@ def _why_unknown(summary: RunSummary) -> str:
         return summary.error or ""
     rates = [each.request_rate for each in summary.stages]
     if rates and all(rate is not None and math.isinf(rate) for rate in rates):
-        return "a closed loop has no request rate"
+        limited = any(each.max_concurrency is not None for each in summary.stages)
+        return (
+            "a closed loop has no request rate" if limited or not summary.imported else "the file has no request rate"
+        )
     metrics = {each.split(":")[0] for each in summary.set_up.goodput or ()}
     if metrics - {"ttft"}:
         return "with limits besides TTFT no rate is estimated"

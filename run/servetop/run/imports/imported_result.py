@@ -23,6 +23,8 @@ class ImportedLoad:
     ramp_from: float | None = None
     """Rate at the beginning of a ramp, which ends with `request_rate`."""
     ramp_strategy: str = "linear"
+    scheduled: bool = False
+    """Whether the tool sent its requests at times of their own, although the file does not have their rate."""
 
     def rate_after(self, progress: float) -> float:
         """Return the rate in requests/s when this share of the requests, 0 to 1, was due, as vLLM paces a ramp."""

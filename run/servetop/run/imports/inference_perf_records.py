@@ -17,6 +17,7 @@ from servetop.core.events import RequestRecord, RequestStatus
 from servetop.core.units import NS_PER_S
 from servetop.recordings.format.request_codec import last_known_at
 from servetop.run.imports.imported_result import ImportedLoad, ImportedResult
+from servetop.run.imports.loop_kind import is_open_loop
 from servetop.run.imports.number_lists import count_in, seconds_in, time_in
 
 TOOL = "inference-perf"
@@ -57,7 +58,7 @@ def read_inference_perf_records(document: Any, _: Path) -> list[ImportedResult]:
     result = ImportedResult(
         tool=TOOL,
         requests=requests,
-        load=ImportedLoad(),
+        load=ImportedLoad(scheduled=is_open_loop(requests)),
         backend="unknown",
         model=_text(body.get("model")),
         endpoint="chat" if "messages" in body else "completions",

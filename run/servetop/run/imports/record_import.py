@@ -67,6 +67,7 @@ def _header(result: ImportedResult, source: Path | None, config: RunConfig) -> R
         "file": None if source is None else {"name": source.name, **file_details(source)},
         "reported": dict(result.reported) or None,
         "times_known": None if result.times_known else False,
+        "scheduled": result.load.scheduled or None,
     }
     return RunHeader(
         config=config,

@@ -72,7 +72,9 @@ def _load(document: Mapping[str, Any]) -> ImportedLoad:
         raise UsageError(f"max_concurrency is {str(limit)[:40]}: a number of requests is needed")
     paced = rate is not None and rate != "trace"
     return ImportedLoad(
-        request_rate=positive_number(rate, "request_rate") if paced else math.inf, max_concurrency=limit
+        request_rate=positive_number(rate, "request_rate") if paced else math.inf,
+        max_concurrency=limit,
+        scheduled=rate == "trace",
     )
 
 

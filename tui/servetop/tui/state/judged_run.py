@@ -38,8 +38,12 @@ _STILL_PILED = 0.75
 class JudgedRun:
     """Judges the ticks of a run as they arrive; a long recording is judged bit by bit after it was opened."""
 
-    def __init__(self, *, streamed: bool, watched: bool = False) -> None:
-        """`streamed`: whether the run's responses are streamed; `watched`: whether it is a watch, without any."""
+    def __init__(self, *, streamed: bool, watched: bool = False, scheduled: bool = False) -> None:
+        """`streamed`: whether the run's responses are streamed; `watched`: whether it is a watch, without any.
+
+        `scheduled`: as `RunHeader.is_scheduled_import`.
+        """
+        self._scheduled = scheduled
         self._fold = EpisodeFold(streamed=streamed, watched=watched)
         self._story: Story | None = None
         self._deferred = False
@@ -99,6 +103,7 @@ class JudgedRun:
                 stats=stats,
                 facts=facts,
                 watched=self._fold.watched,
+                scheduled=self._scheduled,
                 stage=stages[-1] if stages else None,
                 load_since=min(loads, default=math.nan),
                 restarting=max(loads, default=-math.inf) <= restart,

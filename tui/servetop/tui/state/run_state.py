@@ -78,7 +78,8 @@ class RunState:
         self.steady = SteadyStages(self.history)
         self.header = header
         self.replicas = ReplicaHistory(scratch)
-        self.judged = JudgedRun(streamed=header.config.workload.stream, watched=header.config.watch is not None)
+        config, scheduled = header.config, header.is_scheduled_import
+        self.judged = JudgedRun(streamed=config.workload.stream, watched=config.watch is not None, scheduled=scheduled)
         self.fleet = FleetState.of(header, finished=keep > LIVE_TICKS)
         self.engine_metrics = EngineMetricsHistory(scratch)
         self.end: RunEnd | None = None
