@@ -23,9 +23,7 @@ def test_the_commands_that_follow_take_names_or_paths() -> None:
 
 
 @pytest.mark.parametrize("as_json", [True, False])
-def test_a_pipe_or_json_gets_the_list_alone(
-    as_json: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_pipe_or_json_gets_the_list_alone(as_json: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     watch_of_one(tmp_path / "w.servetop")
     assert print_recordings(tmp_path, as_json=as_json) == 0
     printed = capsys.readouterr().out

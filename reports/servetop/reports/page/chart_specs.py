@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from servetop.reports.page.line_chart import DASHES
 from servetop.reports.page.time_columns import TimeColumns
 
 
@@ -17,8 +19,9 @@ class PlottedLine:
     label: str
     column: str
     colour: int = 0
-    """Number of its colour in the page's palette; lines of one colour differ by their dashes."""
+    """Number of its colour in the page's palette."""
     dashed: bool = False
+    """Whether it is the quieter kind of line; all lines of a chart differ by their dashes, see `dash_numbers`."""
     band: bool = False
     """Whether the range between its lowest and highest value in each bin is drawn behind it."""
     right: bool = False
@@ -39,14 +42,23 @@ class ChartSpec:
     def as_data(self) -> dict[str, object]:
         """Return it for the page's script."""
         lines = [
-            {"label": each.label, "column": each.column, "colour": each.colour, "dashed": each.dashed,
+            {"label": each.label, "column": each.column, "colour": each.colour, "dash": DASHES[dash],
              "band": each.band, "right": each.right}
-            for each in self.lines
+            for each, dash in zip(self.lines, dash_numbers(self.lines), strict=True)
         ]  # fmt: skip
         return {
             "name": self.name, "title": self.title, "unit": self.unit, "lines": lines,
             "logarithmic": self.logarithmic, "rightUnit": self.right_unit,
         }  # fmt: skip
+
+
+def dash_numbers(lines: Sequence[PlottedLine]) -> Iterator[int]:
+    """Yield the number in DASHES of each line, so that up to five lines differ without their colours.
+
+    Dashed lines are dashed, then dash and dot; others are solid, then dotted, then dash and dot.
+    """
+    through, dashed = itertools.cycle((0, 2, 3)), itertools.cycle((1, 3))
+    yield from (next(dashed if each.dashed else through) for each in lines)
 
 
 _IF_ANY = ("failed", "queued", "output_tokens")

@@ -11,6 +11,7 @@ from servetop.analysis.sweep.sweep_cell import SweepCell
 from servetop.analysis.sweep.sweep_verdict import SweepVerdict
 from servetop.core.units import MS_PER_S
 from servetop.reports.page.latency_shapes import LABELS
+from servetop.reports.page.line_chart import DASHES
 from servetop.reports.page.report_page import ReportPage
 
 _TITLE = "Share of requests (ITL: of tokens) at or below a latency"
@@ -23,14 +24,12 @@ _SWEEP_FIGURES: Mapping[str, Callable[[SweepCell], float | None]] = {
     "TTFT p99": lambda cell: cell.p99_ttft_ms,
     "TPOT p99": lambda cell: cell.p99_tpot_ms,
 }
-_DASHES: Sequence[Sequence[int]] = ((), (8, 4), (2, 3), (10, 3, 2, 3))
-"""Dashes of the lines of a sweep, in order; those of further lines begin again with hollow points."""
 
 
 def distribution_charts(page: ReportPage) -> list[dict[str, object]]:
     """Return one chart with a line for each latency of a run; none without successful requests."""
     lines = [
-        {"label": LABELS[name], "column": column, "colour": place, "dashed": place % 2 == 1}
+        {"label": LABELS[name], "column": column, "colour": place, "dash": DASHES[place % len(DASHES)]}
         for place, (name, column) in enumerate(_curves(page).items())
     ]
     return [{"title": _TITLE, "shares": page.curves["shares"], "lines": lines}] if lines else []
@@ -44,7 +43,7 @@ def compared_distributions(pages: Mapping[str, ReportPage]) -> list[dict[str, ob
             "title": f"{LABELS[metric]}: share of {'tokens' if metric == 'itl' else 'requests'} at or below a latency",
             "shares": first.curves["shares"],
             "lines": [
-                {"label": name, "column": _curves(page)[metric], "colour": place, "dashed": place > 0}
+                {"label": name, "column": _curves(page)[metric], "colour": place, "dash": DASHES[place % len(DASHES)]}
                 for place, (name, page) in enumerate(pages.items())
             ],
         }
@@ -119,13 +118,13 @@ def _sweep_charts(sweep: SweepVerdict) -> Iterator[dict[str, object]]:
 
 
 def _sweep_line(place: int, name: str, points: Sequence[tuple[float, float]]) -> dict[str, object]:
-    filled = place // len(_DASHES) % 2 == 0
+    filled = place // len(DASHES) % 2 == 0
     return {
         "label": name if filled else f"{name} ○",
-        "colour": place % len(_DASHES),
+        "colour": place % len(DASHES),
         "size": 8,
         "filled": filled,
-        "dash": _DASHES[place % len(_DASHES)],
+        "dash": DASHES[place % len(DASHES)],
         "points": [(load, latency, "") for load, latency in points],
     }
 

@@ -13,7 +13,8 @@ COLOURS = ("#2f7fd0", "#d2691e", "#7a8694", "#b03a86", "#2e8b57", "#8a6d1a")
 """Colours of the lines, in order; readable on white and on black."""
 MOST_POINTS = 600
 """Points of one line that are drawn; a longer one is drawn by the lowest and highest value of each span."""
-_DASHES = (None, "6 3", "2 3", "8 3 2 3")
+DASHES: Sequence[Sequence[int]] = ((), (6, 3), (2, 3), (8, 3, 2, 3))
+"""Lengths in pixels of the dashes and gaps of a line, by number: solid, dashed, dotted, dash and dot."""
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 12, 8, 26
 
 
@@ -67,7 +68,7 @@ def line_chart(
     for place, line in enumerate(lines):
         points = [(x_at(x), y_at(y)) if math.isfinite(y) else None for x, y in thinned(line.x, line.y)]
         dash = place // len(COLOURS) if line.dash is None else line.dash
-        stroke = {"stroke": COLOURS[place % len(COLOURS)], "stroke_dasharray": _DASHES[dash % len(_DASHES)]}
+        stroke = {"stroke": COLOURS[place % len(COLOURS)], "stroke_dasharray": _lengths(dash)}
         parts += [element("path", d=each, fill="none", stroke_width=1.5, **stroke) for each in _paths(points)]
         x, y = _LEFT + place % 3 * (width - _LEFT) / 3, height + 18 * (place // 3) + 10
         parts.append(element("path", d=f"M{x:.1f} {y - 4:.1f}h18", fill="none", stroke_width=2, **stroke))
@@ -178,6 +179,10 @@ def _span(columns: Sequence[Sequence[float]]) -> tuple[float, float]:
 def _scale(low: float, high: float, start: float, end: float) -> Callable[[float], float]:
     length = high - low
     return lambda value: start + (end - start) * ((value - low) / length if length else 0.5)
+
+
+def _lengths(dash: int) -> str | None:
+    return " ".join(map(str, DASHES[dash % len(DASHES)])) or None
 
 
 def _paths(points: Sequence[tuple[float, float] | None]) -> Iterator[str]:

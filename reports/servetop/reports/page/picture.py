@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import textwrap
 from collections.abc import Iterator, Sequence
 
@@ -11,7 +10,7 @@ import numpy as np
 from servetop.analysis.summary.summary_types import RunSummary
 from servetop.core.units import MS_PER_S
 from servetop.reports.page.answer_section import subject_parts, verdict_sentence
-from servetop.reports.page.chart_specs import ChartSpec, PlottedLine, time_charts
+from servetop.reports.page.chart_specs import ChartSpec, dash_numbers, time_charts
 from servetop.reports.page.html_text import Markup, element
 from servetop.reports.page.line_chart import RunTime, SvgLine, line_chart
 from servetop.reports.page.report_page import ReportPage
@@ -66,7 +65,7 @@ def _over_time(time: TimeColumns, chart: ChartSpec, across: RunTime) -> tuple[st
     shown = [each for each in chart.lines[:MOST_LINES] if not each.right]
     lines = [
         SvgLine(name=each.label, x=at, y=(time.columns[each.column] * factor).tolist(), dash=dash)
-        for each, dash in zip(shown, _dashes(shown), strict=True)
+        for each, dash in zip(shown, dash_numbers(shown), strict=True)
     ]
     drawn = line_chart(
         lines,
@@ -77,12 +76,6 @@ def _over_time(time: TimeColumns, chart: ChartSpec, across: RunTime) -> tuple[st
         height=_CHART_HEIGHT,
     )
     return _WITHOUT_RIGHT.get(chart.title, chart.title), drawn
-
-
-def _dashes(lines: Sequence[PlottedLine]) -> Iterator[int]:
-    """Yield the number of the dashes of each line: those of the page are dashed, others through, then dotted."""
-    through, dashed = itertools.cycle((0, 2, 3)), itertools.cycle((1, 3))
-    yield from (next(dashed if each.dashed else through) for each in lines)
 
 
 def _of_stages(summary: RunSummary) -> tuple[str, Markup] | None:

@@ -81,7 +81,7 @@ function hovered(plot, text) {
 function lineOf(line, unit) {
   return {
     label: line.label, scale: line.right ? "right" : "y", stroke: colour(`c${line.colour}`), width: 1.5,
-    dash: line.dashed ? [5, 4] : undefined, points: { show: false }, value: (plot, value) => hovered(plot, written(value, unit)), spanGaps: false,
+    dash: line.dash, points: { show: false }, value: (plot, value) => hovered(plot, written(value, unit)), spanGaps: false,
   };
 }
 
@@ -111,7 +111,7 @@ function timeChart(chart, width) {
     width, height: HEIGHT, series, axes, bands, focus: { alpha: 1 },
     scales: { x: { time: false }, y: chart.logarithmic ? { distr: 3, range: around } : { range }, right: { range: (_, low, high) => [0, Math.max(high * 1.05, 1)] } },
     cursor: { sync: { key: "time", setSeries: false }, drag: { x: true, y: false }, points: { size: 6 } },
-    legend: { markers: { width: 2, dash: (plot, i) => (plot.series[i].dash ? "dashed" : "solid") } },
+    legend: { markers: { width: 2, dash: (plot, i) => borderOf(plot.series[i].dash) } },
     hooks: { drawClear: [shading], draw: [(plot) => drawObjective(plot, chart.name)], setCursor: [(plot) => moveHeatCursor(plot)], setScale: [(plot, key) => key === "x" && zoomHeatMap(plot)] },
   }, data];
 }
@@ -152,7 +152,7 @@ function distributionChart(chart, width) {
   return [{
     width, height: HEIGHT, series, axes: [axis("seconds", { size: 28, space: 60, splits: decades }), axis("share")],
     scales: { x: { time: false, distr: 3, range: around }, y: { range: [0, 1] } }, cursor: { drag: { x: true, y: false } },
-    legend: { markers: { width: 2, dash: (plot, i) => (plot.series[i].dash ? "dashed" : "solid") } },
+    legend: { markers: { width: 2, dash: (plot, i) => borderOf(plot.series[i].dash) } },
   }, uPlot.join(tables)];
 }
 

@@ -128,7 +128,7 @@ function intervalChart(found, answer, width) {
   const series = [
     { label: "time", value: (plot, value) => hovered(plot, value === null ? "–" : clock(value)) },
     ...["high", "low"].map((name, i) => ({
-      ...lineOf({ label: `${name === "high" ? "at most" : "at least"}, ${found.unit}`, colour: i, dashed: i === 1 }, "rate"),
+      ...lineOf({ label: `${name === "high" ? "at most" : "at least"}, ${found.unit}`, colour: i, dash: i === 1 ? [6, 3] : [] }, "rate"),
       paths: uPlot.paths.stepped({ align: 1 }),
     })),
   ];
@@ -142,7 +142,7 @@ function intervalChart(found, answer, width) {
     width, height: HEIGHT, series, bands: [{ series: [1, 2], fill: colour("shade") }],
     axes: [axis("count", { values: (_, splits) => splits.map(clock), size: 28, space: 70 }), axis("rate", { splits: decades })],
     scales: { x: { time: false, range: (_, low, high) => [Math.min(first, low), high] }, y: { distr: 3, range } },
-    cursor: { drag: { x: true, y: false } }, legend: { markers: { width: 2, dash: (plot, i) => (plot.series[i].dash ? "dashed" : "solid") } },
+    cursor: { drag: { x: true, y: false } }, legend: { markers: { width: 2, dash: (plot, i) => borderOf(plot.series[i].dash) } },
     hooks: { draw: [(plot) => drawLoads(plot, found.loads)] },
   }, [states.map((each) => each.at), ends("high"), ends("low")]];
 }
