@@ -47,9 +47,10 @@ def _unpacked(archive: Path) -> Path:
     import atexit
     import lzma
     import shutil
-    import tempfile
 
-    folder = Path(tempfile.mkdtemp(prefix="servetop-sample-"))
+    from servetop.recordings.library.temporary_folder import make_temporary_folder
+
+    folder = make_temporary_folder("servetop-sample-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     _remove_at_hangup(folder)
     path = folder / archive.stem
