@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from servetop.analysis.summary.summary_types import RunSummary, StorySummary
+from servetop.analysis.summary.story_summary import StorySummary
+from servetop.analysis.summary.summary_types import RunSummary
 from servetop.recordings.library.catalog import resolve
 from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.page.page_html import page_html
