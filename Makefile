@@ -152,7 +152,7 @@ bench-watch-cost: .venv/.installed  ## measure what a watch costs the server it 
 bench-watch-days: .venv/.installed  ## measure the recording of a watch of 24 hours in virtual time: size, memory, opening (10 minutes)
 	PYTHONPATH=. $(BIN)/python bench/watch_days.py
 
-bench-export: .venv/.installed  ## measure the export of a recording of 1,000,000 requests to Parquet (2 minutes; needs pyarrow)
+bench-export: .venv/.installed  ## measure the export of a recording of 1,000,000 requests to Parquet and as a trace (5 minutes; needs pyarrow)
 	$(BIN)/python bench/export.py
 
 bench-memory: .venv/.installed  ## measure the memory of reading a recording of 5,000,000 requests (20 minutes, 1 GB in the temporary folder)

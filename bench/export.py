@@ -1,7 +1,7 @@
-"""Measures the export of a large recording to Parquet: `python bench/export.py [REQUESTS]` (make bench-export).
+"""Measures the export of a large recording: `python bench/export.py [REQUESTS] [FORMAT...]` (make bench-export).
 
-A run of an hour is recorded in a temporary folder and exported by the whole command: requests for each second from the
-start of the command to its end, and for each second of processor time.
+A run of an hour is recorded in a temporary folder and exported by the whole command, to Parquet and to a trace for
+Perfetto: requests for each second from the start of the command to its end, and for each second of processor time.
 """
 
 from __future__ import annotations
@@ -21,9 +21,12 @@ REQUESTS = 1_000_000
 TICKS = round(3600 / TICK_SECONDS)
 
 
-def export(recording: Path, target: Path) -> tuple[float, float, float]:
+FORMATS = ("parquet", "perfetto")
+
+
+def export(recording: Path, target: Path, form: str) -> tuple[float, float, float]:
     """Export the requests; return the seconds from start to end, those of the processor, and the bytes of memory."""
-    command = [sys.executable, "-m", "servetop", "export", str(recording), "--format", "parquet", "-o", str(target)]
+    command = [sys.executable, "-m", "servetop", "export", str(recording), "--format", form, "-o", str(target)]
     began = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
@@ -33,19 +36,29 @@ def export(recording: Path, target: Path) -> tuple[float, float, float]:
     return time.perf_counter() - began, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
 
 
+def slices_of(trace: Path) -> int:
+    """Return the number of slices in a trace."""
+    with trace.open(encoding="ascii") as lines:
+        return sum('"ph":"X"' in line for line in lines)
+
+
 def main() -> None:
     """Print the table."""
-    per_tick = round((int(sys.argv[1]) if len(sys.argv) > 1 else REQUESTS) / TICKS) or 1
+    asked, *forms = sys.argv[1:] or [str(REQUESTS)]
+    per_tick = round(int(asked) / TICKS) or 1
     requests = per_tick * TICKS
     with tempfile.TemporaryDirectory() as scratch:
-        recording, target = Path(scratch) / "hour.servetop", Path(scratch) / "hour.parquet"
+        recording = Path(scratch) / "hour.servetop"
         write_busy(recording, TICKS, requests=per_tick)
-        seconds, processor, memory = export(recording, target)
         print(f"{requests:,} requests in an hour, {recording.stat().st_size / 1e6:,.0f} MB")
-        print(f"parquet {target.stat().st_size / 1e6:6.1f} MB in {seconds:.1f} s, {memory / 1e6:.0f} MB of memory")
-        print(
-            f"rate    {requests / seconds:,.0f} requests/s; for each second of a processor {requests / processor:,.0f}"
-        )
+        for form in forms or FORMATS:
+            target = Path(scratch) / f"hour.{form}"
+            seconds, processor, memory = export(recording, target, form)
+            print(f"{form} {target.stat().st_size / 1e6:.1f} MB in {seconds:.1f} s, {memory / 1e6:.0f} MB of memory")
+            print(f"  {requests / seconds:,.0f} requests/s; for each second of a processor {requests / processor:,.0f}")
+            if form == "perfetto":
+                slices = slices_of(target)
+                print(f"  {slices:,} slices: {1e6 / slices * processor:.1f} s of a processor for each 1,000,000")
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from servetop.reports.export.exported_columns import ExportedColumn
 
 _BLOCK = 500
 """Rows of one block of text."""
+_ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 _QUOTED = frozenset('",\r\n')
 
 
@@ -32,7 +33,11 @@ def json_lines(columns: Sequence[ExportedColumn], rows: Iterable[Any]) -> Iterat
 
 def json_line(value: object) -> str:
     """Return a value as one line of JSON without an escape sequence or a command to a CI runner in it."""
-    return json.dumps(plain(value), allow_nan=False, separators=(",", ":")).replace("##", "#\\u0023") + "\n"
+    try:
+        text = _ENCODER.encode(value)
+    except ValueError:  # a value that is not finite, which few have
+        text = _ENCODER.encode(plain(value))
+    return text.replace("##", "#\\u0023") + "\n"
 
 
 def json_object(members: Iterable[tuple[str, object]]) -> Iterator[str]:

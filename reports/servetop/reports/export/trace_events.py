@@ -6,8 +6,9 @@ counters; stages, episodes and notes have tracks of their own. Instants are micr
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -36,10 +37,9 @@ _PROCESSES = {RUN: "run", REQUESTS: "requests", CLIENT: "client", ENGINE: "engin
 _STAGES, _NOTES, _EPISODES = 1, 2, 3
 """Threads of the run; each kind of episode has one from _EPISODES on."""
 _BLOCK = 500
-_COLUMNS = (
-    *("seq", "id", "stage", "status", "due", "sent", "first_token_at", "done_at"),
-    *("prompt_tokens", "output_tokens", "server_queue", "server_prefill", "error"),
-)
+_TIMES = ("due", "sent", "first_token_at", "done_at", "server_queue", "server_prefill")
+_ARGUMENTS = ("status", "prompt_tokens", "output_tokens", "stage", "error")
+_COLUMNS = ("seq", "id", *_TIMES, *_ARGUMENTS)
 Event = Mapping[str, Any]
 
 
@@ -54,8 +54,8 @@ def trace_text(reader: RecordingReader) -> Iterator[str]:
     yield f'{{"displayTimeUnit":"ms","otherData":{json_line(head)},"traceEvents":[\n'
     record = recorded_run(reader)
     lead, block = "", []
-    for event in _events(reader, record, lanes):
-        block.append(json_line(event).removesuffix("\n"))
+    for line in itertools.chain(map(_line, _events(reader, record, lanes)), _request_lines(reader, lanes)):
+        block.append(line)
         if len(block) == _BLOCK:
             yield lead + ",\n".join(block)
             lead, block = ",\n", []
@@ -77,10 +77,10 @@ def _events(reader: RecordingReader, record: RunRecord, lanes: Mapping[int, int]
         yield from _gpu_counters(gpu)
     for lane in range(max(lanes.values(), default=-1) + 1):
         yield _thread(REQUESTS, lane + 1, f"lane {lane}")
-    for row in reader.request_rows(_COLUMNS):
-        found = dict(zip(_COLUMNS, row, strict=True))
-        if (lane := lanes.get(found["seq"], -1)) >= 0:
-            yield from _request_slices(found, lane + 1)
+
+
+def _line(event: Event) -> str:
+    return json_line(event)[:-1]
 
 
 def _lanes(reader: RecordingReader) -> dict[int, int]:
@@ -93,29 +93,39 @@ def _lanes(reader: RecordingReader) -> dict[int, int]:
     return dict(zip(table[:, 0].astype(np.int64).tolist(), lanes.tolist(), strict=True))
 
 
-def _request_slices(row: Mapping[str, Any], tid: int) -> Iterator[Event]:
-    """Yield the slice of a request, and below it those of its parts, which follow one another."""
-    due, sent, first, done = (row[each] for each in ("due", "sent", "first_token_at", "done_at"))
-    end = next(each for each in (done, first, sent, due) if each is not None)
-    tokens = ("prompt_tokens", "output_tokens", "stage", "error")
-    args = {"status": row["status"]} | {name: row[name] for name in tokens if row[name] not in (None, "")}
-    if first is not None and sent is not None:
-        args["ttft_ms"] = round(1000 * (first - sent), 3)
-    yield _slice(REQUESTS, tid, f"request {row['id']}", due, end, args=args)
+def _request_lines(reader: RecordingReader, lanes: Mapping[int, int]) -> Iterator[str]:
+    """Yield the slices of the requests as JSON: they are most of a trace, so their text is put together here."""
+    for seq, number, *row in reader.request_rows(_COLUMNS):
+        if (lane := lanes.get(seq, -1)) < 0:
+            continue
+        times, values = row[: len(_TIMES)], row[len(_TIMES) :]
+        due, sent, first, done = times[:4]
+        args = {name: value for name, value in zip(_ARGUMENTS, values, strict=True) if value not in (None, "")}
+        if first is not None and sent is not None:
+            args["ttft_ms"] = round(1000 * (first - sent), 3)
+        end = next(each for each in (done, first, sent, due) if each is not None)
+        start, stop = _us(due), _us(end)
+        lead = f'{{"ph":"X","pid":{REQUESTS},"tid":{lane + 1},"name":'
+        name = json_line(f"request {number}")[:-1]
+        yield f'{lead}{name},"ts":{start},"dur":{stop - start},"args":{_line(args)}}}'
+        for (part, begin), (_, until) in pairwise([*_parts(times), ("", stop)]):
+            if until > begin:
+                yield f'{lead}"{part}","ts":{begin},"dur":{until - begin},"args":{{}}}}'
+
+
+def _parts(times: Sequence[Any]) -> list[tuple[str, int]]:
+    """Return name and start, in microseconds, of what follows one another in a request; none if it was not sent."""
+    due, sent, first, _, queue, prefill = times
     if sent is None:
-        return
-    edges = [("client queue", due)]
-    queue, prefill = row["server_queue"], row["server_prefill"]
+        return []
     if first is None:
-        edges.append(("waiting", sent))
-    elif queue is None or prefill is None:
-        edges += [("to first token", sent), ("decode", first)]
-    else:
-        begins = max(sent, first - prefill)
-        edges += [("network", sent), ("queue", max(sent, begins - queue)), ("prefill", begins), ("decode", first)]
-    for (name, start), (_, stop) in pairwise([*edges, ("", end)]):
-        if stop > start:
-            yield _slice(REQUESTS, tid, name, start, stop)
+        return [("client queue", _us(due)), ("waiting", _us(sent))]
+    if queue is None or prefill is None:
+        return [("client queue", _us(due)), ("to first token", _us(sent)), ("decode", _us(first))]
+    begins = max(sent, first - prefill)
+    queued = max(sent, begins - queue)
+    edges = {"client queue": due, "network": sent, "queue": queued, "prefill": begins, "decode": first}
+    return [(name, _us(at)) for name, at in edges.items()]
 
 
 def _run_events(record: RunRecord) -> Iterator[Event]:
