@@ -7,6 +7,7 @@ import pytest
 from servetop.cli.commands import COMMANDS
 from servetop.cli.framework.command_line import help_of
 from servetop.cli.main import main
+from servetop.cli.option_reference import option_reference
 from servetop.cli.options.declaration import Declared, Option, declared
 from servetop.cli.options.run_options import RunOptions
 from servetop.core.errors import ExitCode
@@ -125,13 +126,24 @@ def test_the_usual_page_lists_the_commands_and_few_options_of_a_run(capsys: pyte
 
 
 @pytest.mark.parametrize("page", ["--help", "--help-all"])
-def test_no_page_of_a_search_has_an_option_that_it_refuses(page: str, capsys: pytest.CaptureFixture[str]) -> None:
-    refused = [each.spelling for each in declared(HELP_PAGES["search"]) if each.name in REFUSED["search"]]
-    assert len(refused) == len(REFUSED["search"])
-    assert main(["search", page]) == 0
+@pytest.mark.parametrize(("command", "own"), [("search", "--low"), ("watch", "--keep")])
+def test_no_page_of_a_command_has_an_option_that_it_refuses(
+    command: str, own: str, page: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refused = [each.spelling for each in declared(HELP_PAGES[command]) if each.name in REFUSED[command]]
+    assert len(refused) == len(REFUSED[command]) > 0
+    assert main([command, page]) == 0
     words = capsys.readouterr().out.split()
     assert [name for name in refused if name in words] == []
-    assert "--low" in words or page == "--help"
+    assert own in words or page == "--help"
+
+
+def test_what_a_watch_refuses_is_in_no_list_of_its_options(capsys: pytest.CaptureFixture[str]) -> None:
+    of_watches = option_reference().partition("### servetop watch\n")[2].partition("### ")[0]
+    assert "`--keep`" in of_watches
+    assert "`--against`" not in of_watches
+    assert main(["watch", "--help-all"]) == 0
+    assert "of the run" not in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_refused_option_has_a_message_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:

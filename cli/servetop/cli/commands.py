@@ -32,7 +32,7 @@ from servetop.cli.options.tool_options import (
     SummaryOptions,
     VerifyOptions,
 )
-from servetop.cli.options.watch_options import WatchOptions
+from servetop.cli.options.watch_options import REFUSED_BY_WATCHES, WatchOptions
 
 
 def run(line: CommandLine[RunOptions]) -> int:
@@ -258,7 +258,7 @@ COMMANDS: tuple[CommandSpec[Any], ...] = (
     CommandSpec(search, SearchOptions, refused=REFUSED),
     CommandSpec(rerun, RerunOptions),
     CommandSpec(run_pairs, RunPairsOptions),
-    CommandSpec(watch, WatchOptions),
+    CommandSpec(watch, WatchOptions, refused=REFUSED_BY_WATCHES),
     CommandSpec(ps, JsonOptions),
     CommandSpec(stop, StopOptions),
     CommandSpec(attach, AttachOptions),

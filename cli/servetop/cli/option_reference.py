@@ -47,6 +47,8 @@ def option_reference() -> str:
             doc += f", except {', '.join(names)}." if names else "."
             of_runs = [each.form for each in declared(RunOptions)]
             found = [each for each in found if each.form not in of_runs]
+        else:
+            found = [each for each in found if each.name not in command.refused]
         parts.append(f"### servetop {command.name}\n\n{doc}\n" + (f"\n{_table(found, keys=False)}" if found else ""))
     return "\n".join(parts)
 

@@ -110,13 +110,13 @@ class DisplayOptions:
 
 @options_class
 class ExporterOptions:
-    """Where the metrics of a run are served while it lasts, if they are."""
+    """Where the metrics of a run or a watch are served while it lasts, if they are."""
 
     prometheus_port: Annotated[
         int | None,
         output_option(
             "--prometheus-port",
-            "Serve the metrics of the run at this port, for Prometheus; 0 for a free one, which is printed.",
+            "Serve all that is measured at this port while it lasts, for Prometheus; 0 for a free one, which is printed.",
             default="not served",
             minimum=0,
             maximum=65535,
@@ -134,7 +134,7 @@ class ExporterOptions:
         str,
         output_option(
             "--otlp-endpoint",
-            "Push the metrics of the run to this OpenTelemetry collector by OTLP over HTTP (JSON), every 5 s.",
+            "Push all that is measured to this OpenTelemetry collector by OTLP over HTTP (JSON), every 5 s.",
             unit="URL",
         ),
     ] = ""
@@ -157,7 +157,7 @@ class OutputOptions:
     headless: Annotated[
         bool, output_option("--headless", "Run without the dashboard.", brief="Run without the dashboard.")
     ] = False
-    detach: Annotated[bool, output_option("--detach", "Run in the background and print how to find the run.")] = False
+    detach: Annotated[bool, output_option("--detach", "Run in the background and print how to find it again.")] = False
     as_json: Annotated[
         bool,
         output_option(

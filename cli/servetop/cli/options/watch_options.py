@@ -22,6 +22,8 @@ from servetop.cli.options.run_options import NoRecord
 from servetop.core.units import parse_seconds
 
 watch_option = partial(Option, panel="Watch")
+REFUSED_BY_WATCHES = frozenset({"against"})
+"""Options of a recording that a watch refuses: it sends no load that another one could be compared with."""
 
 
 @options_class
