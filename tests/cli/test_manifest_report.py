@@ -78,3 +78,19 @@ def test_a_watch_has_no_workload() -> None:
     assert "engine" in lines
     assert "workload" not in lines
     assert not [line for line in lines if any(name in line for name in ("seed", "input_len", "workers", "timeout"))]
+
+
+def test_the_json_of_a_watch_has_no_load_and_keeps_what_it_sent(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = RunConfig(
+        engine=EngineConfig(url="http://gpu7:8000"), workload=WorkloadConfig(headers={"x-team": "a"}), label="night",
+        thresholds=("kv_usage<90%",), watch=WatchConfig(hold=30.0),
+    )  # fmt: skip
+    Recorder.create(tmp_path / "watch.servetop", replace(HEADER, config=config))
+    assert main(["manifest", str(tmp_path / "watch.servetop"), "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["config"].keys() == {"engine", "thresholds", "label", "metadata", "watch"}
+    assert (printed["config"]["label"], printed["config"]["watch"]["hold"]) == ("night", 30.0)
+    assert printed["keys"]["client.headers"] == '{"x-team": "[redacted]"}'
+    assert not [key for key in printed["keys"] if key.startswith(("workload", "seed"))]

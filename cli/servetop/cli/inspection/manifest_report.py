@@ -13,6 +13,9 @@ from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.summary.manifest_sections import manifest_lines, recorded_start
 from servetop.run import console
 
+_OF_WATCHES = ("engine", "thresholds", "label", "metadata", "watch")
+"""Keys of the configuration of a watch; the others describe a load, which it does not have."""
+
 
 def print_manifest(name: str, *, as_json: bool) -> int:
     """Print the manifest of a recording, which may be growing; RecordingError if its header cannot be read."""
@@ -27,10 +30,16 @@ def print_manifest(name: str, *, as_json: bool) -> int:
 
 
 def manifest_data(header: RunHeader) -> dict[str, object]:
-    """Return the manifest as it is recorded, and as texts by dotted key, which `servetop compare` compares."""
+    """Return the manifest as it is recorded, and as texts by dotted key, which `servetop compare` compares.
+
+    The configuration of a watch has no keys of a load, such as `workload` and `seed`.
+    """
+    config = to_data(header.config)
+    if header.config.watch is not None:
+        config = {name: config[name] for name in _OF_WATCHES}
     return {
         "start": recorded_start(header),
-        "config": to_data(header.config),
+        "config": config,
         "versions": header.versions,
         "host": header.host,
         "engine": None if header.engine is None else to_data(header.engine),
