@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import ssl
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -45,6 +46,12 @@ class WatchedServer:
     seen: list[tuple[str, str]] = field(default_factory=list)
     """Method and path of each request."""
     url: str = ""
+    base: str = ""
+    """Path before those of all pages, such as `/engine-a`; what does not begin with it is a 404."""
+    key: str = ""
+    """API key without which all pages are a 401; empty: none is needed."""
+    keys: set[str | None] = field(default_factory=set)
+    """The values of the `authorization` header of all requests."""
     pages: Mapping[str, str] | None = None
     """Pages in place of vLLM's; None: vLLM's."""
 
@@ -56,6 +63,9 @@ class WatchedServer:
 
     def page(self, path: str) -> str | None:
         """Return the page at a path; None without one."""
+        if not path.startswith(self.base):
+            return None
+        path = path.removeprefix(self.base)
         if self.pages is not None:
             return self.pages.get(path)
         pages = {"/v1/models": MODELS, "/health": "", "/version": '{"version": "0.11.0"}'}
@@ -66,17 +76,26 @@ class WatchedServer:
 
 @contextmanager
 def watched_server(
-    *, port: int = 0, has_metrics: bool = True, counts: Mapping[str, float] | None = None, keeps_alive: bool = False
+    *,
+    port: int = 0,
+    has_metrics: bool = True,
+    counts: Mapping[str, float] | None = None,
+    keeps_alive: bool = False,
+    tls: ssl.SSLContext | None = None,
+    base: str = "",
+    key: str = "",
 ) -> Iterator[WatchedServer]:
     """A server at a free port, or at the port of an earlier one, that has counted something before.
 
     One that keeps connections alive serves those that are open also after its end.
     """
-    watched = WatchedServer(has_metrics=has_metrics)
+    watched = WatchedServer(has_metrics=has_metrics, base=base, key=key)
     watched.counts |= counts or {}
     server = ThreadingHTTPServer(("127.0.0.1", port), _handler(watched, keeps_alive=keeps_alive))
     server.daemon_threads = True
-    watched.url = f"http://127.0.0.1:{server.server_address[1]}"
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    watched.url = f"http{'s' if tls else ''}://127.0.0.1:{server.server_address[1]}{base}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:
@@ -93,11 +112,16 @@ def _handler(watched: WatchedServer, *, keeps_alive: bool) -> type[BaseHTTPReque
 
         def do_GET(self) -> None:
             watched.seen.append(("GET", self.path))
-            if self.path == "/metrics":
+            watched.keys.add(self.headers["authorization"])
+            if self.path == f"{watched.base}/metrics":
                 threading.Event().wait(watched.page_takes)
             page = watched.page(self.path)
             body = (page or "").encode()
-            self.send_response(404 if page is None else 200)
+            if watched.key and self.headers["authorization"] != f"Bearer {watched.key}":
+                self.send_response(401)
+                body = b""
+            else:
+                self.send_response(404 if page is None else 200)
             self.send_header("content-length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)

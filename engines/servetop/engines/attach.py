@@ -203,8 +203,10 @@ async def _other_reading(client: ServerClient, first: HttpResult) -> HttpResult:
 
 
 def _paths(engines: list[Engine]) -> list[str]:
+    """Return all paths by which engines are recognised, but for the list of models, which is read first."""
     paths = [path for engine in engines for path in engine.probe_paths]
-    return paths + [path for engine in engines if (reader := engine.metrics()) is not None for path in reader.paths]
+    paths += [path for engine in engines if (reader := engine.metrics()) is not None for path in reader.paths]
+    return [path for path in paths if path != MODELS]
 
 
 def _refuse_unresponsive(results: HttpResults, url: str, *, limit: float) -> None:
