@@ -116,7 +116,7 @@ class ExporterOptions:
         int | None,
         output_option(
             "--prometheus-port",
-            "Serve all that is measured at this port while it lasts, for Prometheus; 0 for a free one, which is printed.",
+            "Serve all that is measured at this port, for Prometheus; 0 for a free one, which is printed.",
             default="not served",
             minimum=0,
             maximum=65535,
