@@ -41,6 +41,8 @@ class WatchedServer:
         }
     )  # fmt: skip
     has_metrics: bool = True
+    is_ready: bool = True
+    """Whether its health page answers with HTTP 200; else with 503, as of a server that drains."""
     page_takes: float = 0.0
     """Seconds that the server works on a metrics page, at least."""
     seen: list[tuple[str, str]] = field(default_factory=list)
@@ -120,6 +122,8 @@ def _handler(watched: WatchedServer, *, keeps_alive: bool) -> type[BaseHTTPReque
             if watched.key and self.headers["authorization"] != f"Bearer {watched.key}":
                 self.send_response(401)
                 body = b""
+            elif self.path == f"{watched.base}/health" and not watched.is_ready:
+                self.send_response(503)
             else:
                 self.send_response(404 if page is None else 200)
             self.send_header("content-length", str(len(body)))

@@ -176,7 +176,7 @@ def test_the_schema_of_format_1_23_is_unchanged() -> None:
         "tick": 68,
         "engine_sample": 29,
         "replica_sample": 30,
-        "replica_change": 8,
+        "replica_change": 9,
         "engine_series": 6,
         "gpu_sample": 15,
         "stage": 16,

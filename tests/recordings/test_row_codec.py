@@ -152,6 +152,7 @@ replica_changes = st.builds(
     state=st.sampled_from(ReplicaState),
     reason=texts,
     engine=st.none() | texts,
+    not_ready=st.none() | texts,
 )
 notes = st.builds(Note, at=instants, severity=st.sampled_from(Severity), source=texts, text=texts)
 log_lines = st.builds(LogLine, at=instants, text=texts, stream=texts)

@@ -6,7 +6,8 @@ import dataclasses
 from collections.abc import Sequence
 
 from servetop.analysis.fleet.replica_row import ReplicaClass
-from servetop.core.events import ReplicaSample
+from servetop.analysis.live_stats import watched_stats
+from servetop.core.events import ReplicaSample, RunEnd
 from servetop.core.interfaces.replica_change import ReplicaChange, ReplicaState, facts_text
 from servetop.core.interfaces.run_source import EngineFacts, RunUpdate
 from servetop.core.interfaces.series_scrape import SeriesScrape, pack_numbers
@@ -91,6 +92,10 @@ def merged_rows(*, until: int) -> tuple[list[TickRow], list[SampleRow]]:
             part, before = own[first : first + 10], own[first - 1] if first else None
             samples.append(MergedSample(sample=part[-1], count=len(part), before=before, peaks={"waiting": 25.0}))
     return ticks, sorted(samples, key=lambda row: last_sample(row).scrape_end)
+
+
+def without_requests(at: float, not_ready: str | None) -> ReplicaChange:
+    return dataclasses.replace(change(1, at, ReplicaState.ATTACHED), not_ready=not_ready)
 
 
 def folded(all_updates: Sequence[RunUpdate], *, keep: int | None = None) -> FleetState:
@@ -235,3 +240,29 @@ def test_a_server_that_becomes_slower_is_named_with_how_much_live_as_later() -> 
         shown = ["".join(text for text, _ in row) for row in fleet_rows(frame, 200)][3]
         assert shown.startswith("  gpu1    slower since 0:2")
         assert shown.endswith("slower than the others: 4.0 × their time per output token")
+
+
+def test_a_server_whose_health_page_says_503_drains_until_it_says_200_or_its_metrics_end() -> None:
+    state = FleetState(keep=None)
+    ready, not_ready = without_requests(45.0, None), without_requests(25.0, "/health: HTTP 503")
+    changes = [*CHANGES[:3], not_ready, ready, dataclasses.replace(not_ready, at=50.0)]
+    samples = [sample(1, float(second)) for second in range(1, 55)]
+    ticks = [Tick(client=ClientTick(index=index)) for index in range(4 * SECONDS)]
+    state.fold(
+        RunUpdate(
+            ticks=ticks, replica_samples=samples, replica_changes=changes, end=RunEnd(at=60.0, exit_code=0, reason="")
+        )
+    )
+    replica = state.replica(1)
+    assert replica is not None
+    found = {}
+    for at in (20.0, 30.0, 48.0, 52.0, 59.0):
+        (row,) = (each for each in state.at(at).rows if each.name == "gpu1")
+        found[at] = (row.kind, row.state, row.since)
+    serving = (ReplicaClass.SERVING, "serving")
+    assert [found[20.0][:2], found[48.0][:2]] == [serving, serving]
+    assert found[30.0] == (ReplicaClass.DRAINING, "draining", 25.0)
+    assert found[52.0] == (ReplicaClass.DRAINING, "draining", 50.0)
+    assert found[59.0][:2] == (ReplicaClass.DEAD, "no metrics")
+    verdict = replica.verdict(watched_stats(replica.history, 30.0))
+    assert verdict.line.startswith("draining: since 0:25, /health: HTTP 503, 8 running")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ from servetop.engines.control.retry_delay import PageRetries
 from servetop.engines.metrics.exported_tables import exported_metrics
 from servetop.engines.metrics.metrics_source import MetricsScraper, metrics_error
 from servetop.engines.metrics.series_collector import SeriesCollector, SeriesReading
-from servetop.engines.process.stop_report import StopReport
+from servetop.engines.process.stop_report import StopReport, stop_process
 from servetop.engines.watching.health_check import HealthCheck
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ PROBE_INTERVAL = 0.5
 """Seconds between health checks of an attached engine that is not scraped."""
 SCRAPED_PROBE_INTERVAL = 2.0
 """Seconds without a response after which one that is scraped, every 1.75 s at least, is checked too."""
+READY_INTERVAL = 5.0
+"""Seconds between health checks of a watched engine whose metrics are read: whether it takes requests."""
 REFUSED_LIMIT = 1.25
 """Seconds of refused connections after which an attached engine counts as stopped."""
 SAME_SCRAPE = 0.1
@@ -43,6 +46,7 @@ RESET_PATIENCE = 5.0
 RESET_INTERVAL = 0.2
 """Seconds between two attempts."""
 _NO_ENDPOINT = (404, 405)
+_NOT_READY = 503
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +78,8 @@ class EngineHandle:
         """Set when the engine exits or an attached one stops responding; not by `stop`."""
         self.metrics_trouble: str | None = None
         """Why `sample` returned None, in one line; None while metrics are read."""
+        self.not_ready = ""
+        """What the health page of an attached engine said last, if that was HTTP 503; empty: it is ready."""
         self.remark = ""
         """What to note about the server when the run begins; empty: nothing."""
         self.health: HealthCheck | None = None
@@ -272,10 +278,14 @@ class EngineHandle:
     async def _watch_server(self) -> None:
         scraped = self._scraper is not None and self._scraper.pages.url == self.url
         interval = SCRAPED_PROBE_INTERVAL if scraped else PROBE_INTERVAL
+        asked_at = self._clock.now()
         while not self._stop_reason:
-            await self._clock.sleep_until(self._responded_at + interval)
-            if self._clock.now() - self._responded_at >= interval:
-                self._record_response(await self._client.request(self.engine.ready_path))
+            latest = math.inf if self.retries is None else asked_at + READY_INTERVAL
+            await self._clock.sleep_until(min(self._responded_at + interval, latest))
+            if self._clock.now() >= min(self._responded_at + interval, latest):
+                asked_at, result = self._clock.now(), await self._client.request(self.engine.ready_path)
+                self.not_ready = f"{self.engine.ready_path}: HTTP 503" if result.status == _NOT_READY else ""
+                self._record_response(result)
                 await self._clock.sleep_until(self._clock.now() + PROBE_INTERVAL / 2)
         self.died.set()
 
@@ -285,15 +295,3 @@ class EngineHandle:
             self._responded_at = self._clock.now()
         elif silence >= (REFUSED_LIMIT if result.refused else SILENT_LIMIT):
             self._stop_reason = f"no response for {silence:.0f} s" if result.late else result.error
-
-
-async def stop_process(
-    process: EngineProcess | None, engine: Engine, *, port: int | None, timeout: float | None = None
-) -> StopReport:
-    """Stop a server process and report what is left; None: nothing to stop."""
-    if process is None:
-        return StopReport()
-    from servetop.engines.process.ports import port_is_free  # needed only for started engines
-
-    report = await process.stop(engine.stop_grace_period if timeout is None else timeout, first=engine.stop_signal)
-    return replace(report, port_free=port is None or port_is_free(port))

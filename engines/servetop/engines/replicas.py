@@ -95,6 +95,11 @@ class ReplicaGroup:
         return next((handle.metrics_trouble for handle in self._alive if handle.metrics_trouble), None)
 
     @property
+    def not_ready(self) -> str:
+        """What the health page of the first replica that takes no requests says; empty if all are ready."""
+        return next((handle.not_ready for handle in self._alive if handle.not_ready), "")
+
+    @property
     def _alive(self) -> list[EngineHandle]:
         return [each.handle for each in self._replicas if each.handle is not None]
 

@@ -20,13 +20,14 @@ from servetop.engines.control.control_client import HttpResult, HttpResults, Ser
 from servetop.engines.control.credentials import api_key
 from servetop.engines.engine import Engine
 from servetop.engines.engine_registry import load_engine
-from servetop.engines.handle import EngineHandle, stop_process
+from servetop.engines.handle import EngineHandle
 from servetop.engines.metrics.exported_tables import EXPORTED_BY, recorded_table
 from servetop.engines.metrics.metrics_reader import GAUGES
 from servetop.engines.metrics.metrics_source import MetricsScraper, metrics_scraper
 from servetop.engines.plug_in import in_background
 from servetop.engines.process.log_filter import LogCapture
 from servetop.engines.process.ports import free_port, port_holder, port_is_free
+from servetop.engines.process.stop_report import stop_process
 from servetop.engines.server_facts import ServerFacts
 
 if TYPE_CHECKING:

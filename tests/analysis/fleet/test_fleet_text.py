@@ -93,6 +93,13 @@ def test_skew_is_the_largest_relative_to_the_mean_with_its_server_the_worst_firs
     assert math.isnan(skew([0.0, 0.0]))
 
 
+def test_a_server_that_drains_is_named_and_counts_in_sums_but_neither_serves_nor_shares_the_load() -> None:
+    draining = replace(SERVING, name="gpu8", kind=ReplicaClass.DRAINING, state="draining", since=30.0, waiting=90.0)
+    assert fleet_line([draining, FULL, SERVING]).startswith("2 of 3 serve; gpu8 draining since 0:30; gpu7 KV-bound")
+    assert "waiting 121" in totals_text([draining, FULL, SERVING])
+    assert skew_text([draining, FULL, SERVING]) == skew_text([FULL, SERVING])
+
+
 def test_a_server_differs_from_most_of_them_not_from_one() -> None:
     old = replace(FACTS, version="0.10.2", max_num_seqs=8)
     assert differences({0: FACTS, 1: FACTS, 2: old}) == {

@@ -63,6 +63,16 @@ def test_a_server_that_is_slower_than_the_others_has_an_episode() -> None:
     ]
 
 
+def test_a_server_that_drains_and_then_waits_for_its_end_has_one_episode() -> None:
+    draining, empty = (ReplicaClass.DRAINING, "draining"), (ReplicaClass.DRAINING, "not ready")
+    changes = followed(SERVING, draining, draining, empty, SERVING, SERVING, detail="/health: HTTP 503")
+    assert said(changes) == [("begins", "not ready"), ("ends", "not ready")]
+    assert [each.text for each in changes] == [
+        "gpu0: draining: /health: HTTP 503",
+        "gpu0: not ready for 0:06, now serving",
+    ]
+
+
 def test_a_state_of_less_than_a_moment_changes_nothing() -> None:
     assert followed(SERVING, KV, SERVING, DEAD, SERVING, SERVING) == []
     assert said(followed(KV, KV, SERVING, KV, KV)) == [("begins", "KV-bound")]

@@ -16,6 +16,7 @@ ANSWER = EngineSample(scrape_start=1.0, scrape_end=1.1)
 @dataclass
 class Server:
     metrics_trouble: str | None = None
+    not_ready: str = ""
     engine: Engine = field(default_factory=VllmEngine)
 
 
@@ -39,3 +40,19 @@ def test_a_server_whose_errors_all_differ_does_not_fill_the_log() -> None:
 
 def test_a_server_without_metrics_that_answers_again_has_no_metrics_back() -> None:
     assert noted(["no answer", None], ANSWER) == ["no answer", "it answers again"]
+
+
+def test_a_server_that_takes_no_requests_is_noted_once_while_its_metrics_are_read() -> None:
+    notes, server, texts = MetricsNotes(), Server(), []
+    for not_ready, sample in (
+        ("", SAMPLE),
+        ("/health: HTTP 503", ANSWER),
+        *2 * [("/health: HTTP 503", SAMPLE)],
+        ("", SAMPLE),
+    ):
+        server.not_ready = not_ready
+        texts += [(each.severity.value, each.text) for each in notes.of(server, [sample], at=1.0)]
+    assert [each for each in texts if "requests" in each[1]] == [
+        ("warning", "takes no new requests (/health: HTTP 503), and its metrics are read"),
+        ("info", "takes requests again, by its health page"),
+    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import socket
 from collections import Counter
 from collections.abc import Iterator
@@ -15,13 +16,16 @@ import pytest
 
 from servetop.core.config import EngineConfig, RunConfig
 from servetop.core.config_values.watch_config import WatchConfig
-from servetop.core.events import ReplicaSample
+from servetop.core.events import ReplicaSample, RunEnd
 from servetop.core.interfaces.replica_change import ReplicaChange, ReplicaState
+from servetop.core.interfaces.run_source import RunUpdate
+from servetop.core.merged.tick_rows import TickRows
 from servetop.recordings.format import schema
 from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.summary.watch_summary import watch_summary
 from servetop.run.outcome import RunPhase
 from servetop.run.watch.watch_loop import WatchLoop
+from servetop.tui.state.fleet_state import FleetFrame, FleetState
 from tests.run.watch.test_watch_loop import MAY_ASK, until, watch
 from tests.watched_server import MODELS, PAGE, WatchedServer, watched_server
 
@@ -135,6 +139,51 @@ def test_counters_that_begin_again_at_0_are_a_restart_that_was_not_seen(tmp_path
     with closing(RecordingReader.open(path)) as reader:
         assert "a: was restarted" in [note.text for note in reader.notes()]
         assert state_of(reader, 1) == ReplicaState.ATTACHED
+
+
+def test_a_server_that_drains_is_named_until_its_health_page_says_200_and_one_that_is_idle_never(
+    tmp_path: Path,
+) -> None:
+    path, seen = tmp_path / "watch.servetop", []
+
+    def shown(reader: RecordingReader) -> FleetFrame:
+        fleet = FleetState(keep=None)
+        fleet.fold(RunUpdate(
+            ticks=TickRows(reader.ticks().rows), replica_samples=reader.replica_samples(),
+            replica_changes=list(reader.stream(schema.REPLICA_CHANGE)), end=RunEnd(at=0.0, exit_code=0, reason=""),
+        ))  # fmt: skip
+        return fleet.at(math.inf)
+
+    def state(reader: RecordingReader, name: str) -> str:
+        seen.append({row.name: row.state for row in shown(reader).rows})
+        return seen[-1].get(name, "")
+
+    async def drain(_: WatchLoop, reader: RecordingReader) -> None:
+        await until(lambda: (state(reader, "a"), state(reader, "b")) == ("serving", "idle"))
+        one.is_ready = False
+        await until(lambda: state(reader, "a") == "draining")
+        assert shown(reader).line.startswith("1 of 2 serve; a draining since ")
+        one.counts["running"] = 0.0
+        await until(lambda: state(reader, "a") == "not ready")
+        one.is_ready = True
+        await until(lambda: state(reader, "a") == "idle")
+
+    with watched_server() as one, watched_server(counts={"running": 0.0}) as other:
+        watch(fleet_of(one.url, other.url), path, drain)
+    assert {each["b"] for each in seen if "b" in each} <= {"attaching", "idle"}
+    for server in (one, other):
+        assert {method for method, _ in server.seen} == {"GET"}
+    with closing(RecordingReader.open(path)) as reader:
+        assert [each.not_ready for each in changes_of(reader, 0)] == [None, None, "/health: HTTP 503", None]
+        assert [each.not_ready for each in changes_of(reader, 1)] == [None, None]
+        notes = [note.text for note in reader.notes() if note.text.startswith("a: takes")]
+        summary = watch_summary(reader)
+    assert notes == [
+        "a: takes no new requests (/health: HTTP 503), and its metrics are read",
+        "a: takes requests again, by its health page",
+    ]
+    assert summary.replicas is not None
+    assert [(each.state, each.restarts) for each in summary.replicas] == [("attached", 0)] * 2
 
 
 def test_servers_come_and_go_as_their_file_says(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ from servetop.core.interfaces.run_source import EngineFacts
 from servetop.core.text import formats
 
 _NAMED = (
-    ReplicaClass.DEAD, ReplicaClass.RESTARTED, ReplicaClass.SATURATED, ReplicaClass.QUEUE, ReplicaClass.SLOW,
+    ReplicaClass.DEAD, ReplicaClass.RESTARTED, ReplicaClass.DRAINING, ReplicaClass.SATURATED, ReplicaClass.QUEUE,
+    ReplicaClass.SLOW,
 )  # fmt: skip
 """Classes whose servers are named."""
 _MOST_NAMED = 3
@@ -30,7 +31,7 @@ def fleet_line(rows: Sequence[ReplicaRow]) -> str:
     Of many servers in one state the first are named: `50 servers: requests wait since 0:05 (a, b, c and 47 more)`.
     """
     listed = [row for row in rows if row.kind is not ReplicaClass.REMOVED]
-    serving = sum(row.responds for row in listed)
+    serving = sum(row.serves for row in listed)
     by_state: dict[str, list[ReplicaRow]] = {}
     for row in listed:
         if row.kind in _NAMED:
@@ -104,9 +105,10 @@ def _totals(rows: Sequence[ReplicaRow]) -> Iterator[str]:
 def skew_text(rows: Sequence[ReplicaRow]) -> str:
     """Return the largest shares relative to the mean, the worst first, as in `skew waiting 3.0× (gpu7), out 1.4× (b)`.
 
-    Empty if nothing is known of two servers.
+    Empty if nothing is known of two servers. Servers that take no requests share no load.
     """
-    known = {name: skew([getattr(row, name) for row in rows if row.responds]) for name in _SKEWED}
+    rows = [row for row in rows if row.serves]
+    known = {name: skew([getattr(row, name) for row in rows]) for name in _SKEWED}
     worst = sorted((name for name in known if not math.isnan(known[name])), key=lambda name: -known[name])
     named = [(name, row) for name in worst[:_MOST_SKEWED] if (row := _worst(rows, name)) is not None]
     parts = [f"{_SKEWED[name]} {known[name]:.1f}× ({row.name})" for name, row in named]

@@ -14,6 +14,9 @@ from servetop.core.interfaces.replica_change import ReplicaChange, ReplicaState
 JUST_RESTARTED = 30.0
 """Seconds after a restart for which a server counts as just restarted."""
 
+NOT_READY = "not ready"
+"""The state of a server whose health page says that it takes no requests, if none runs; else `draining`."""
+
 FIRST_PAGE = 3.0
 """Seconds after a server responds for its first metrics page."""
 
@@ -25,21 +28,23 @@ class ReplicaClass(IntEnum):
     """It does not respond, or cannot be watched."""
     RESTARTED = 1
     """It was restarted moments ago."""
-    SATURATED = 2
+    DRAINING = 2
+    """Its health page says that it takes no requests, and its metrics are read."""
+    SATURATED = 3
     """KV blocks or the batch are full while requests wait."""
-    QUEUE = 3
+    QUEUE = 4
     """A queue lasts for another reason."""
-    SLOW = 4
+    SLOW = 5
     """It takes much longer for a token than the others."""
-    HOT = 5
+    HOT = 6
     """It serves, and its KV blocks are nearly full."""
-    DIFFERS = 6
+    DIFFERS = 7
     """It serves or is idle, with another version or other flags than most."""
-    SERVING = 7
-    IDLE = 8
-    UNKNOWN = 9
+    SERVING = 8
+    IDLE = 9
+    UNKNOWN = 10
     """It is not known yet what it does."""
-    REMOVED = 10
+    REMOVED = 11
     """It is not listed any more."""
 
 
@@ -52,6 +57,8 @@ _CLASSES = {
     Bottleneck.SERVING: ReplicaClass.SERVING,
     Bottleneck.IDLE: ReplicaClass.IDLE,
 }
+_WITHOUT_PAGE = (Bottleneck.NO_METRICS, Bottleneck.STARTING)
+"""Verdicts of a server whose metrics are not read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,12 +100,17 @@ class ReplicaRow:
 
     @property
     def responds(self) -> bool:
-        """Whether it can serve, as far as its metrics tell."""
+        """Whether its metrics are read."""
         return self.kind not in (ReplicaClass.DEAD, ReplicaClass.UNKNOWN, ReplicaClass.REMOVED)
+
+    @property
+    def serves(self) -> bool:
+        """Whether it takes requests, as far as its metrics and its health page tell."""
+        return self.responds and self.kind is not ReplicaClass.DRAINING
 
 
 def state_of(change: ReplicaChange | None, verdict: Diagnosis) -> str:
-    """Return the state of a server in a few words."""
+    """Return the state of a server in a few words; one that takes no requests is `draining` while some run."""
     if change is None or change.state is ReplicaState.ATTACHING:
         return "attaching"
     if change.state is ReplicaState.GONE:
@@ -107,6 +119,10 @@ def state_of(change: ReplicaChange | None, verdict: Diagnosis) -> str:
         return "not watched"
     if change.state is ReplicaState.REMOVED:
         return "not listed"
+    if change.not_ready is not None and verdict.bottleneck not in _WITHOUT_PAGE:
+        return (
+            NOT_READY if verdict.bottleneck in (Bottleneck.IDLE, Bottleneck.NOT_JUDGED) else Bottleneck.DRAINING.value
+        )
     return "attaching" if verdict.bottleneck is Bottleneck.STARTING else verdict.bottleneck.value
 
 
@@ -125,6 +141,8 @@ def class_of(
         return ReplicaClass.REMOVED
     if not change.state.responds:
         return ReplicaClass.DEAD
+    if change.not_ready is not None and verdict.bottleneck not in _WITHOUT_PAGE:
+        return ReplicaClass.DRAINING
     if restarted_for is not None and restarted_for < JUST_RESTARTED:
         return ReplicaClass.RESTARTED
     return class_of_verdict(verdict, kv=kv)

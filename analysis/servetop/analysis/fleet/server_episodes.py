@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from servetop.analysis.diagnosis.diagnosis import Bottleneck
-from servetop.analysis.fleet.replica_row import ReplicaClass, ReplicaRow
+from servetop.analysis.fleet.replica_row import NOT_READY, ReplicaClass, ReplicaRow
 from servetop.analysis.fleet.slower_servers import SLOWER
 from servetop.core.text import formats
 from servetop.core.text.sanitize import sanitize_line
@@ -23,7 +23,7 @@ class EpisodeChange:
 
     begins: bool
     kind: str
-    """`KV-bound`, `batch-bound`, `requests wait`, `slower than the others`, `no response` or `restarted`."""
+    """`KV-bound`, `batch-bound`, `requests wait`, `slower than the others`, `not ready`, `no response`, `restarted`."""
     number: int
     """The number of the server in its watch."""
     name: str
@@ -75,6 +75,8 @@ def kind_of(row: ReplicaRow) -> str:
             return NO_RESPONSE
         case ReplicaClass.RESTARTED:
             return RESTARTED
+        case ReplicaClass.DRAINING:
+            return NOT_READY
         case ReplicaClass.SATURATED | ReplicaClass.QUEUE | ReplicaClass.SLOW:
             return row.state
         case _:
@@ -98,7 +100,7 @@ def _begun(row: ReplicaRow, kind: str, seen: float) -> EpisodeChange:
 
 def _ended(active: EpisodeChange, row: ReplicaRow, seen: float) -> EpisodeChange:
     now = "not listed any more" if row.kind is ReplicaClass.REMOVED else f"now {kind_of(row) or row.state}"
-    until = seen if active.kind in (NO_RESPONSE, RESTARTED, SLOWER) else row.overloaded_until
+    until = seen if active.kind in (NO_RESPONSE, RESTARTED, NOT_READY, SLOWER) else row.overloaded_until
     lasted = formats.clock(max((until if active.since < until <= seen else seen) - active.since, 0.0))
     return EpisodeChange(
         begins=False,

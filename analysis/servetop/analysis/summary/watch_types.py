@@ -77,7 +77,7 @@ class ReplicaWatch:
     state: str
     """At the end: `attaching`, `attached`, `restarted`, `gone`, `refused` or `removed`."""
     reason: str | None
-    """Why it does not respond, or what its last restart changed."""
+    """Why it does not respond or takes no requests, or what its last restart changed."""
     restarts: int
     backend: str | None
     version: str | None

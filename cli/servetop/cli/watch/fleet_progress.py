@@ -12,7 +12,7 @@ from servetop.recordings.read.reader import RecordingReader
 from servetop.run import console
 from servetop.tui.state.fleet_state import FleetState
 
-_AT_ONCE = (ReplicaClass.DEAD, ReplicaClass.RESTARTED, ReplicaClass.SLOW, ReplicaClass.REMOVED)
+_AT_ONCE = (ReplicaClass.DEAD, ReplicaClass.DRAINING, ReplicaClass.RESTARTED, ReplicaClass.SLOW, ReplicaClass.REMOVED)
 """States that are printed at once; another one has to last for SETTLING."""
 
 

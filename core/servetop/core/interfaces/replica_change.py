@@ -47,6 +47,8 @@ class ReplicaChange:
     """Why it does not respond, or what a restart changed; empty if there is nothing to say."""
     engine: str | None = None
     """JSON of its EngineFacts; None unless it responds."""
+    not_ready: str | None = None
+    """Status of its health page while it takes no requests and its metrics are read, as in `/health: HTTP 503`."""
 
     @property
     def facts(self) -> EngineFacts | None:

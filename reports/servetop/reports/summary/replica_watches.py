@@ -103,7 +103,7 @@ def _replica_watch(
         name=last.name,
         url=last.url,
         state=last.state.value,
-        reason=last.reason or None,
+        reason=last.reason or last.not_ready,
         restarts=sum(each.state is ReplicaState.RESTARTED for each in changes),
         backend=None if facts is None else facts.name,
         version=None if facts is None else facts.version,

@@ -28,6 +28,11 @@ class SampledServer(Protocol):
         """Why its metrics cannot be read; None while they are."""
         ...
 
+    @property
+    def not_ready(self) -> str:
+        """What its health page says if it takes no requests; empty if it is ready."""
+        ...
+
 
 class MetricsNotes:
     """Compares each reading with those before; each loss is noted once."""
@@ -35,6 +40,8 @@ class MetricsNotes:
     def __init__(self) -> None:
         self._reasons: list[str] = []
         """Why the metrics cannot be read, as far as that was noted; empty while they are read."""
+        self._not_ready = ""
+        """What its health page said when that was noted; empty while it is ready."""
         self._exported: set[str] = set()
         """Fields that a sample had since the engine started."""
         self._lost: set[str] = set()
@@ -47,6 +54,8 @@ class MetricsNotes:
     def of(self, server: SampledServer, samples: Sequence[EngineSample], *, at: float) -> list[Note]:
         """Return what there is to note at `at` seconds about new samples of a server."""
         texts = [*self._changed_trouble(server.metrics_trouble, samples)]
+        if server.metrics_trouble is None and any(map(has_values, samples)):
+            texts += self._changed_readiness(server.not_ready)
         if not server.engine.idle_metrics_vanish:
             texts += self._newly_lost(samples)
         return [Note(at=at, severity=severity, source="metrics", text=text) for severity, text in texts]
@@ -64,6 +73,14 @@ class MetricsNotes:
         elif trouble not in self._reasons and len(self._reasons) < MOST_REASONS:
             self._reasons.append(trouble)
             yield Severity.WARNING, trouble
+
+    def _changed_readiness(self, not_ready: str) -> Iterator[tuple[Severity, str]]:
+        """Yield that a server whose metrics are read takes no requests, and that it takes them again."""
+        before, self._not_ready = self._not_ready, not_ready
+        if not_ready and not before:
+            yield Severity.WARNING, f"takes no new requests ({not_ready}), and its metrics are read"
+        elif before and not not_ready:
+            yield Severity.INFO, "takes requests again, by its health page"
 
     def _newly_lost(self, samples: Sequence[EngineSample]) -> Iterator[tuple[Severity, str]]:
         """Yield the fields that an earlier sample of this engine had and that are now missing or invalid."""

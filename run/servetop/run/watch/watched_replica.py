@@ -72,6 +72,8 @@ class WatchedReplica:
         self._process = (math.nan, math.nan)
         """When its process started, seconds since 1970, and its CPU time in seconds; NaN if it does not export that."""
         self._gone_since: float | None = None
+        self._not_ready = ""
+        """What its health page said while its metrics were read, if it takes no requests."""
         self.totals = CounterIncreases()
         """What it counted while it was watched, through restarts."""
         self.facts: EngineFacts | None = None
@@ -164,6 +166,7 @@ class WatchedReplica:
     async def _detach(self) -> None:
         self._collect()
         handle, sampler, self._handle, self._sampler = self._handle, self._sampler, None, None
+        self._not_ready = ""
         if sampler is not None:
             await sampler.stop()
         if handle is not None:
@@ -177,6 +180,9 @@ class WatchedReplica:
         notes = self._metrics_notes.of(self._handle, fresh, at=self._clock.now())
         self._update.notes += [dataclasses.replace(each, text=f"{self.address.name}: {each.text}") for each in notes]
         self._add_samples(fresh)
+        if self._sampler.newest is not None and self._handle.not_ready != self._not_ready and self._state.responds:
+            self._not_ready = self._handle.not_ready
+            self._change(ReplicaState.ATTACHED, self._reason)
 
     def _add_samples(self, samples: Sequence[EngineSample]) -> None:
         for sample in samples:
@@ -242,6 +248,7 @@ class WatchedReplica:
                 state=state,
                 reason=reason,
                 engine=facts_text(self.facts) if state.responds and self.facts is not None else None,
+                not_ready=self._not_ready if state.responds and self._not_ready else None,
             )
         )
 

@@ -15,6 +15,7 @@ from servetop.analysis.exported.metric_values import metric_values, window_perio
 from servetop.analysis.exported.scrape_history import ScrapeHistory
 from servetop.analysis.fleet.replica_row import (
     JUST_RESTARTED,
+    NOT_READY,
     ReplicaClass,
     ReplicaRow,
     awaits_first_page,
@@ -125,7 +126,7 @@ class JudgedReplica:
             state=state_of(change, verdict),
             since=self._since(change, verdict, stats),
             overloaded_until=overloaded_until(self.judged.episodes, at),
-            detail=", ".join(verdict.evidence) if change is None or change.state.responds else change.reason,
+            detail=_detail(change, verdict, kind),
             restarted_at=restarted if restarted is not None and at - restarted < JUST_RESTARTED else None,
             differs="",
             slower="",
@@ -136,8 +137,16 @@ class JudgedReplica:
         return _among_others(row, differs=differs, slower=slower) if shown else row
 
     def verdict(self, stats: LiveStats) -> Diagnosis:
-        """Return the verdict at the time of the statistics; of a server that does not respond since when, and why."""
+        """Return the verdict at the time of the statistics; of a server that does not serve since when, and why."""
         change = self.events.change_at(stats.at)
+        if change is not None and change.not_ready is not None:
+            found = self._verdict(stats)
+            state = state_of(change, found)
+            if state in (NOT_READY, Bottleneck.DRAINING):
+                named = "" if state == Bottleneck.DRAINING else f"{state} "
+                texts = (f"{named}since {formats.clock(change.at)}", change.not_ready, *found.evidence)
+                return Diagnosis(bottleneck=Bottleneck.DRAINING, evidence=texts)
+            return found
         if change is None or change.state.responds or change.state is ReplicaState.ATTACHING:
             return self._verdict(stats)
         since = f"since {formats.clock(change.at)}"
@@ -177,6 +186,8 @@ class JudgedReplica:
         """Return when the state began, as far as that is known."""
         if change is None or not change.state.responds:
             return math.nan if change is None else change.at
+        if state_of(change, verdict) in (NOT_READY, Bottleneck.DRAINING):
+            return change.at
         return since_when(verdict, stats, self.judged.episodes)
 
     def _forget_series(self, series: Sequence[SeriesScrape]) -> None:
@@ -202,6 +213,14 @@ def _among_others(row: ReplicaRow, *, differs: str, slower: tuple[float, float] 
     if slower is None or kind is not ReplicaClass.SLOW:
         return row
     return replace(row, state=SLOWER, since=slower[1], detail=row.slower)
+
+
+def _detail(change: ReplicaChange | None, verdict: Diagnosis, kind: ReplicaClass) -> str:
+    """Return the evidence of a state, or why a server does not serve."""
+    if change is not None and not change.state.responds:
+        return change.reason
+    not_ready = change.not_ready if change is not None and kind is ReplicaClass.DRAINING else None
+    return ", ".join(filter(None, (not_ready, *verdict.evidence)))
 
 
 def since_when(verdict: Diagnosis, stats: LiveStats, episodes: Sequence[Episode]) -> float:
