@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,11 +12,13 @@ from servetop.core.config import EngineConfig, RunConfig
 from servetop.core.config_values.watch_config import WatchConfig
 from servetop.core.events import RunEnd
 from servetop.core.interfaces.run_source import RunHeader
+from servetop.core.interfaces.series_scrape import SeriesScrape, pack_numbers
 from servetop.core.tick import Tick
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.tick_transaction import TickTransaction
 from tests.analysis.test_watched_signals import FACTS, ticks
 from tests.tui import canned_fleet, test_fleet_state
+from tests.watched_pages import paged_ticks
 
 ONE = RunConfig(engine=EngineConfig(name="auto", model="", url="http://gpu7:8000"), watch=WatchConfig())
 
@@ -31,6 +34,40 @@ def watch_of_one(path: Path, recorded: Sequence[Tick] | None = None, *, threshol
         recorder.commit(TickTransaction(tick=tick, engine_samples=samples))
     recorder.close(RunEnd(at=found[-1].end, exit_code=0, reason=""))
     return path
+
+
+def watch_of_pages(
+    path: Path,
+    *,
+    every: float,
+    seconds: float,
+    slow_from: float = math.inf,
+    until: float | None = None,
+    thresholds: Sequence[str] = (),
+    hold: float = 10.0,
+) -> Path:
+    """Write a watch of one server with a page of each `every` seconds, such as that of a Prometheus server.
+
+    TTFT is up to 0.1 s, and from `slow_from` on from 0.5 to 1 s. From `until` on the server does not respond.
+    """  # fmt: skip
+    config = replace(ONE, thresholds=tuple(thresholds), watch=WatchConfig(hold=hold))
+    recorder = Recorder.create(path, RunHeader(config=config, anchor=ClockAnchor.take()))
+    recorder.set_engine(replace(FACTS, url="http://gpu7:8000", model="tiny"))
+    newest = None
+    for tick in paged_ticks(every=every, seconds=seconds, until=until):
+        new = [tick.engine] if tick.engine is not None and tick.engine != newest else []
+        newest = tick.engine if new else newest
+        series = [_first_tokens(each.scrape_end, slow_from=slow_from) for each in new]
+        recorder.commit(TickTransaction(tick=tick, engine_samples=new, engine_series=series))
+    recorder.close(RunEnd(at=seconds, exit_code=0, reason=""))
+    return path
+
+
+def _first_tokens(at: float, *, slow_from: float) -> SeriesScrape:
+    """Return a page's histogram of TTFT, by two requests a second."""
+    fast = 2 * min(at, slow_from)
+    names = "\n".join(f"vllm:time_to_first_token_seconds_bucket{{le={bound}}}" for bound in ("0.1", "0.5", "1", "+Inf"))
+    return SeriesScrape(at=at, names=names, numbers=pack_numbers([fast, fast, 2 * at, 2 * at]))
 
 
 def watch_of_three(path: Path, *, thresholds: Sequence[str] = ()) -> Path:

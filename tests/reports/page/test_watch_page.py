@@ -6,6 +6,7 @@ import contextlib
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from servetop.cli.main import main
@@ -14,8 +15,9 @@ from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.page.watch_page import WatchPage, watch_html, watch_page
 from servetop.reports.summary.watch_summary import watch_summary
 from tests.analysis.test_watched_signals import ticks
-from tests.recorded_watches import watch_of_one, watch_of_three
+from tests.recorded_watches import watch_of_one, watch_of_pages, watch_of_three
 from tests.reports.page.test_page_html import data_of
+from tests.watched_pages import TOKENS
 
 OF_A_CLIENT = ("What if the limits", "goodput", "Trust", "in flight", "completed", "servetop rerun")
 
@@ -50,6 +52,21 @@ def test_rates_are_those_that_the_engine_counted(tmp_path: Path) -> None:
     rates = page.time.columns["output_tokens"]
     assert rates[len(rates) // 2] == pytest.approx(200, rel=0.2)
     assert {"sent", "done", "in_flight", "in_flight_low", "target"}.isdisjoint(page.time.columns)
+
+
+def test_a_source_that_is_rarely_scraped_has_its_rates_and_latencies_in_all_of_the_time_between(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = watch_of_pages(tmp_path / "prometheus.servetop", every=60.0, seconds=600.0)
+    page, _ = page_of(path)
+    at, columns = page.time.columns["at"], page.time.columns
+    between = at < 541
+    assert columns["output_tokens"][between].tolist() == pytest.approx([TOKENS] * int(between.sum()))
+    assert np.isnan(columns["output_tokens"][~between]).all(), "after the last scrape"
+    assert np.isfinite(columns["ttft_p90"][between]).all()
+    assert main(["plot", str(path), "--metric", "tokens", "--width", "80"]) == ExitCode.OK
+    text = capsys.readouterr().out
+    assert not [line for line in text.splitlines() if re.match(r"\s*(1,?000|[2-9],?\d{3})", line)], "no spike"
 
 
 def test_each_of_several_servers_has_a_row_a_line_and_its_episodes(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ import numpy as np
 from servetop.analysis.diagnosis.run_record import RunRecord
 from servetop.analysis.exported.metric_values import metric_values, periods_between
 from servetop.analysis.exported.scrape_history import ScrapeHistory
-from servetop.core.arrays import FloatArray
+from servetop.analysis.series.spread_rates import spread_rates
+from servetop.core.arrays import FloatArray, IntArray
 from servetop.core.events import GpuSample
 from servetop.engines.metrics.exported_tables import exported_metrics
 from servetop.recordings.read.reader import RecordingReader
@@ -59,9 +60,16 @@ def watched_columns(
     """Return the columns of one server from its first metrics page on, without those that only a client has."""
     known = np.flatnonzero(~np.isnan(record.history.column("scrape_end")))
     since = record.history.end_of(int(known[0])) if known.size else 0.0
-    time = time_columns(record.history, gpus, since=since, most=most, rates=_RATES, latencies=())
+    time = _watched_time(record, gpus, since=since, most=most)
     columns = {name: values for name, values in time.columns.items() if not name.startswith(_OF_A_CLIENT)}
     return replace(time, columns={**columns, **_quantiles(record, series, columns["at"], seconds=time.seconds)})
+
+
+def _watched_time(record: RunRecord, gpus: Sequence[GpuSample] = (), *, since: float, most: int) -> TimeColumns:
+    """Return the gauges, and the rates of counters, each spread from one metrics page to the next."""
+    time = time_columns(record.history, gpus, since=since, most=most, rates={}, latencies=())
+    rates = spread_rates(record.history, _RATES.values(), at=time.columns["at"], seconds=time.seconds)
+    return replace(time, columns={**time.columns, **{name: rates[counted] for name, counted in _RATES.items()}})
 
 
 def recorded_watch_charts(
@@ -74,15 +82,12 @@ def recorded_watch_charts(
 
 
 def _quantiles(record: RunRecord, series: ScrapeHistory, at: FloatArray, *, seconds: float) -> Mapping[str, FloatArray]:
-    """Return p50 and p90 of each latency in seconds: those of each ten seconds, in all bins of them."""
+    """Return p50 and p90 of each latency in seconds: those of each period, in all bins of it."""
     facts = record.header.engine
     specs = [] if facts is None else [spec for spec in exported_metrics(facts) if spec.name in _LATENCIES.values()]
     if not specs or not at.size or not len(series):
         return {}
-    window = max(_WINDOW, seconds)
-    edges = np.arange(math.ceil((float(at[-1]) + seconds - float(at[0])) / window) + 1) * window + float(at[0])
-    positions = [max(series.up_to(float(edge)) - 1, 0) for edge in edges]
-    place = np.minimum(((at - at[0]) / window).astype(int), len(edges) - 2)
+    positions, place = _quantile_periods(series, at, seconds=seconds)
     found: dict[str, FloatArray] = {}
     names = {title: name for name, title in _LATENCIES.items()}
     for value in metric_values(specs, periods_between(series, positions)):
@@ -90,6 +95,20 @@ def _quantiles(record: RunRecord, series: ScrapeHistory, at: FloatArray, *, seco
             name = names[value.spec.name.rstrip(":")]
             found[f"{name}_p50"], found[f"{name}_p90"] = value.values[place], value.p90[place]
     return found
+
+
+def _quantile_periods(series: ScrapeHistory, at: FloatArray, *, seconds: float) -> tuple[Sequence[int], IntArray]:
+    """Return the scrapes between which quantiles are computed, and the number of the period of each bin.
+
+    Periods are of ten seconds, or of a bin; of a source with fewer scrapes than that, from each scrape to the next.
+    """
+    window, times = max(_WINDOW, seconds), series.times(range(len(series)))
+    if times.size > 1 and float(np.median(np.diff(times))) > window:
+        place = np.searchsorted(times, at) - 1
+        return range(len(series)), np.clip(place, 0, times.size - 2)
+    edges = np.arange(math.ceil((float(at[-1]) + seconds - float(at[0])) / window) + 1) * window + float(at[0])
+    positions = [max(series.up_to(float(edge)) - 1, 0) for edge in edges]
+    return positions, np.minimum(((at - at[0]) / window).astype(int), len(edges) - 2)
 
 
 def _latency_chart(name: str, title: str) -> ChartSpec:
@@ -141,7 +160,7 @@ def columns_of_servers(servers: Sequence[ServerHistory], *, most: int = MOST_BIN
     found: dict[str, FloatArray] = {}
     seconds = 1.0
     for number, each in enumerate(servers):
-        time = time_columns(each.record.history, since=first, most=most, rates=_RATES, latencies=())
+        time = _watched_time(each.record, since=first, most=most)
         at, seconds = time.columns["at"], time.seconds
         columns = {**time.columns, **_quantiles(each.record, each.series, at, seconds=seconds)}
         found["at"] = at
