@@ -77,10 +77,13 @@ def parse_watch_threshold(text: str) -> WatchThreshold:
     return WatchThreshold(metric=metric, sign=match["sign"], limit=limit, text="".join(text.split()))
 
 
-def judge(threshold: WatchThreshold, values: FloatArray, *, step: float, hold: float, server: str) -> ThresholdResult:
+def judge(
+    threshold: WatchThreshold, values: FloatArray, *, step: float, hold: float, server: str, pages: int = 2
+) -> ThresholdResult:
     """Judge one value for each `step` seconds from second 0 on; NaN is not known.
 
-    A threshold is broken once its condition has failed for `hold` seconds in a row.
+    A threshold is broken once its condition has failed for `hold` seconds in a row. `pages` are the metrics pages that
+    were read: a rate or a quantile needs two.
     """
     who = f"{server}: " if server else ""
     spans = _spans(threshold.is_broken(values))
@@ -92,6 +95,8 @@ def judge(threshold: WatchThreshold, values: FloatArray, *, step: float, hold: f
         again = "" if since == longest else f", first at {formats.clock(since[0] * step)}"
         return ThresholdResult(broken=f"{who}{threshold.text} was broken from {formats.clock(begin)} {until}{again}")
     known = float((~np.isnan(values)).sum()) * step
+    if not known and pages == 1 and threshold.metric not in GAUGES:
+        return ThresholdResult(undecided=f"{who}{threshold.text}: cannot be decided by one metrics page: it needs two")
     if not known:
         return ThresholdResult(undecided=f"{who}{threshold.text}: {threshold.metric} was not measured")
     if known < hold:

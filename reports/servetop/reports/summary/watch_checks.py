@@ -21,9 +21,9 @@ from servetop.analysis.fleet.watch_thresholds import (
     judge,
     parse_watch_threshold,
 )
-from servetop.analysis.series.page_rates import page_rates
+from servetop.analysis.series.page_rates import page_rates, watched_stale_after
 from servetop.analysis.series.tick_history import TickHistory
-from servetop.core.arrays import FloatArray
+from servetop.core.arrays import FloatArray, IntArray
 from servetop.core.errors import ExitCode
 from servetop.core.events import RunEnd
 from servetop.core.interfaces.run_source import EngineFacts
@@ -73,9 +73,12 @@ def judged_servers(
         series.extend(reader.engine_series())
         servers = [("", record, series)]
     for name, each, series in servers:
+        written = each.history.column("scrape_end")
+        pages = np.unique(written[~np.isnan(written)]).size
         for threshold in thresholds:
             values, step = _values(threshold.metric, each.history, each.header.engine, series)
-            yield name, threshold, judge(threshold, values, step=step, hold=hold, server=name if named else "")
+            who = name if named else ""
+            yield name, threshold, judge(threshold, values, step=step, hold=hold, server=who, pages=pages)
 
 
 def _values(
@@ -112,14 +115,34 @@ def _rate(history: TickHistory, counter: str) -> FloatArray:
 def _quantiles(
     facts: EngineFacts | None, series: ScrapeHistory, name: str, quantile: str, *, seconds: float
 ) -> FloatArray:
-    """Return a quantile for each whole ten seconds; NaN where no request was counted."""
+    """Return a quantile for each whole ten seconds; NaN where no request was counted.
+
+    Each is that from one metrics page to another: where none arrived in ten seconds, that from the page before them to
+    the one after them, if the source has pages that rarely.
+    """
     specs = [] if facts is None else [spec for spec in exported_metrics(facts) if spec.name == name]
-    edges = np.arange(math.floor(seconds / WINDOW) + 1) * WINDOW
-    positions = [max(series.up_to(float(edge)) - 1, 0) for edge in edges]
-    if not specs or len(positions) < 2 or not series.up_to(seconds):
-        return np.full(max(len(edges) - 1, 0), np.nan)
+    edges = np.arange(math.floor(seconds / WINDOW) + 1, dtype=np.float64) * WINDOW
+    unknown = np.full(max(len(edges) - 1, 0), np.nan)
+    positions = sorted({max(series.up_to(float(edge)) - 1, 0) for edge in edges})
+    if not specs or len(positions) < 2:
+        return unknown
     values = metric_values(specs, periods_between(series, positions))
     found = next((each for each in values if each.p90 is not None), None)
     if found is None or found.p90 is None:
-        return np.full(len(edges) - 1, np.nan)
-    return found.p90 if quantile == "p90" else found.values
+        return unknown
+    period = _periods_of(edges, series, positions)
+    return np.where(period >= 0, (found.p90 if quantile == "p90" else found.values)[period], np.nan)
+
+
+def _periods_of(edges: FloatArray, series: ScrapeHistory, positions: Sequence[int]) -> IntArray:
+    """Return the period between two of some scrapes, by its number, that stands for the time between two edges.
+
+    It is the last one that ends there, or the one that begins before and ends after. -1: none does, or the source
+    had its pages more often, so that the server did not respond then.
+    """
+    times, usual = series.times(positions), np.diff(series.times(range(len(series))))
+    newest = np.searchsorted(times, edges[1:], side="right") - 1
+    ends_there = (newest >= 0) & (times[newest] > edges[:-1])
+    around = np.append(np.diff(times) <= watched_stale_after(float(np.median(usual))), False)
+    surrounding = np.where((newest >= 0) & around[newest], newest, -1)
+    return np.asarray(np.where(ends_there, newest - 1, surrounding))
