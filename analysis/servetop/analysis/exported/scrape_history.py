@@ -47,6 +47,8 @@ class ScrapeHistory:
         self._times = array("d")
         self._layouts: list[IntArray] = []
         """Different lists of series: the columns of each one's values."""
+        self._in_order: list[bool] = []
+        """Whether the values of each of them are those of the first columns, in their order."""
         self._widths = array("l")
         """How many columns were known with each of them."""
         self._layout_of = array("l")
@@ -73,6 +75,7 @@ class ScrapeHistory:
     def _add_layout(self, columns: IntArray) -> None:
         if not self._layouts or not np.array_equal(self._layouts[-1], columns):  # the names are repeated regularly
             self._layouts.append(columns)
+            self._in_order.append(np.array_equal(columns, np.arange(columns.size)))
             self._widths.append(len(self.columns))
 
     def _columns_of(self, names: Sequence[str]) -> IntArray:
@@ -117,7 +120,11 @@ class ScrapeHistory:
 
     def _unpacked(self, position: int) -> FloatArray:
         """Return the values of a scrape by column, up to its last column; NaN for all if it is damaged."""
-        columns = self._layouts[self._layout_of[position]]
+        layout = self._layout_of[position]
+        columns = self._layouts[layout]
+        if self._in_order[layout]:
+            numbers = unpack_numbers(self._rows[position], count=columns.size)
+            return np.full(columns.size, np.nan) if numbers is None else np.frombuffer(numbers, "<f8")
         row = np.full(int(columns.max(initial=-1)) + 1, np.nan)
         numbers = unpack_numbers(self._rows[position], count=columns.size)
         if numbers is not None:

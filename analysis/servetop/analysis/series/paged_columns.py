@@ -11,6 +11,7 @@ import numpy as np
 
 from servetop.analysis.series.scratch import Pieces, Scratch
 from servetop.core.arrays import FloatArray
+from servetop.core.merged.sample_columns import is_uniform
 
 PAGE = 512
 """Number of entries of a column that are moved together."""
@@ -45,7 +46,8 @@ class PagedColumns:
         """Append the entries of an array to one column, as `extend`; as long as all are equal they take no memory."""
         value, count = self._uniform.get(name, (float(values[0]) if values.size else 0.0, 0))
         is_first = count or not (self._newest[name] or len(self._pages[name]))
-        if values.size and is_first and np.array_equal(values, np.full(values.shape, value), equal_nan=True):
+        same = values.size and (values[0] == value or (math.isnan(values[0]) and math.isnan(value)))
+        if is_first and same and is_uniform(values):
             self._uniform[name] = value, count + values.size
             return
         self._spread(name)

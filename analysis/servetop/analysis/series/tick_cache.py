@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import overload
 
-from servetop.core.merged.row_columns import RowColumns
+from servetop.core.merged.row_columns import indexes_of
 from servetop.core.merged.tick_rows import TickRows
 from servetop.core.tick import ClientTick, Tick
 
@@ -71,7 +71,7 @@ class TickCache(Sequence[Tick]):
     def extend(self, ticks: Sequence[Tick]) -> None:
         """Append the next ticks, in order."""
         rows = ticks if isinstance(ticks, TickRows) else TickRows(ticks)
-        self.indexes.extend(RowColumns(rows.rows).indexes if rows.merged else [tick.client.index for tick in rows])
+        self.indexes.extend(indexes_of(rows.rows) if rows.merged else [tick.client.index for tick in rows])
         if rows.merged and self.evicted == self.kept:
             early, rows = rows.split_after_merged()
             self._first.extend(self._newest)

@@ -145,12 +145,13 @@ class TickHistory:
 
     def _increases_of(self, counter: str, values: FloatArray) -> FloatArray:
         """Return what `_increases` does of a column."""
-        found, known = values.copy(), ~np.isnan(values)
-        present = values[known]
-        if present.size:
-            before = np.concatenate([[self._last_counters.get(counter, present[0])], present[:-1]])
-            found[known] = np.where(present >= before, present - before, present)
-            self._last_counters[counter] = float(present[-1])
+        known = ~np.isnan(values)
+        if not known.any():
+            return values
+        found, present = values.copy(), values[known]
+        before = np.concatenate([[self._last_counters.get(counter, present[0])], present[:-1]])
+        found[known] = np.where(present >= before, present - before, present)
+        self._last_counters[counter] = float(present[-1])
         return found
 
     def _increases(self, counter: str, samples: Sequence[EngineSample | None]) -> list[float]:

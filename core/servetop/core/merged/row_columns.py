@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from servetop.core.arrays import FloatArray, np
 from servetop.core.merged.sample_columns import SampleColumns
-from servetop.core.merged.tick_rows import TickRow, ticks_in
-from servetop.core.tick import ClientTick
+from servetop.core.merged.tick_rows import TickRow, last_tick, ticks_in
+from servetop.core.tick import ClientTick, Tick
 
 
 class RowColumns:
@@ -15,7 +15,7 @@ class RowColumns:
 
     def __init__(self, rows: Sequence[TickRow]) -> None:
         self._rows = rows
-        self._clients = [row.client for row in rows]
+        self._clients = list(_clients_of(rows))
         self._samples = SampleColumns([row.engine for row in rows], [ticks_in(row) for row in rows])
 
     def __len__(self) -> int:
@@ -24,19 +24,37 @@ class RowColumns:
     @property
     def indexes(self) -> list[int]:
         """The index of each tick."""
-        last = np.array([client.index for client in self._clients], dtype=np.int64)
-        counts, number = self._samples.counts, self._samples.number
-        found: list[int] = (np.repeat(last - counts, counts) + number).tolist()
-        return found
+        return indexes_of(self._rows)
 
     def client(self, read: Callable[[ClientTick], float]) -> FloatArray:
         """Return what `read` returns of the client's part of each tick, which is the same in all of a row."""
-        return np.array([read(client) for client in self._clients], dtype=np.float64)[self._samples.row_of]
+        return self._samples.each(np.array([read(client) for client in self._clients], dtype=np.float64))
 
     def row_values(self, read: Callable[[TickRow], float]) -> FloatArray:
         """Return what `read` returns of the row of each tick."""
-        return np.array([read(row) for row in self._rows], dtype=np.float64)[self._samples.row_of]
+        return self._samples.each(np.array([read(row) for row in self._rows], dtype=np.float64))
 
     def engine(self, name: str) -> FloatArray:
         """Return a field of the engine's sample of each tick; NaN if unknown or out of bounds."""
         return self._samples.column(name)
+
+
+def _clients_of(rows: Sequence[TickRow]) -> Iterator[ClientTick]:
+    """Yield the client's part of each row; one of any index for following merged rows with the same settings."""
+    last = ClientTick(index=0)
+    for row in rows:
+        if isinstance(row, Tick):
+            yield row.client
+            continue
+        if last.gauges is not row.tick.client.gauges:
+            last = row.client
+        yield last
+
+
+def indexes_of(rows: Sequence[TickRow]) -> list[int]:
+    """Return the index of each tick of some rows."""
+    last = np.array([last_tick(row).index for row in rows], dtype=np.int64)
+    counts = np.array([ticks_in(row) for row in rows], dtype=np.int64)
+    ends = np.cumsum(counts)
+    found: list[int] = (np.repeat(last - ends + 1, counts) + np.arange(counts.sum())).tolist()
+    return found

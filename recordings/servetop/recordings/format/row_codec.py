@@ -137,6 +137,31 @@ class EventReader(Generic[_Event]):
         return self._kind(**fields, **others)
 
 
+class CountReader(Generic[_Event]):
+    """An `EventReader` of events with many fields that have their defaults in most rows, such as counts of nothing."""
+
+    def __init__(self, kind: type[_Event], columns: Sequence[Column]) -> None:
+        self._read, self._kind = EventReader(kind, columns), kind
+        self._columns = columns
+        self._values = operator.itemgetter(*(column.name for column in columns))
+        self._defaults = {each.name: each.default for each in dataclasses.fields(typing.cast("Any", kind))}
+        self._last: tuple[Any, dict[str, Any]] | None = None
+        """Values of a row, and the fields that differ from their defaults."""
+
+    def __call__(self, row: RowValues, **others: object) -> _Event:
+        """Return the event of a row, with `others` for fields that are not among the columns."""
+        try:
+            values = self._values(row)
+        except KeyError:  # a file of an older version
+            return self._read(row, **others)
+        last = self._last
+        if last is None or last[0] != values:
+            pairs = zip(self._columns, values, strict=True)
+            fields = {each.field: value for each, value in pairs if value != self._defaults[each.field]}
+            last = self._last = values, fields
+        return self._kind(**last[1], **others)
+
+
 class RepeatedReader(Generic[_Event]):
     """An `EventReader` that returns one object for following rows with the same values, which must be immutable."""
 

@@ -16,7 +16,7 @@ from servetop.core.tick import COUNTERS, HISTOGRAMS, OPTIONAL_COUNTERS, ClientTi
 from servetop.recordings.format.merged_codec import MERGED_COLUMN, PEAK_COLUMNS
 from servetop.recordings.format.row_codec import (
     Column,
-    EventReader,
+    CountReader,
     RepeatedReader,
     RowValues,
     column_of,
@@ -110,7 +110,7 @@ ENGINE = tuple(dataclasses.replace(each, required=False) for each in columns_of(
 GPUS = Column("gpus", "TEXT", "gpus", pack_gpus, unpack_gpus)
 DISTRIBUTIONS = tuple(Column(name, "BLOB", name, pack_histogram, None) for name in HISTOGRAMS)
 _read_gauges = RepeatedReader(LoadGauges, GAUGES)
-_read_client = EventReader(ClientTick, COUNTS)
+_read_client = CountReader(ClientTick, COUNTS)
 _read_engine = RepeatedReader(EngineSample, ENGINE)
 _NO_ENGINE = (None,) * len(ENGINE)
 
