@@ -278,12 +278,12 @@ class EngineHandle:
     async def _watch_server(self) -> None:
         scraped = self._scraper is not None and self._scraper.pages.url == self.url
         interval = SCRAPED_PROBE_INTERVAL if scraped else PROBE_INTERVAL
-        asked_at = self._clock.now()
+        checked_at = self._clock.now()
         while not self._stop_reason:
-            latest = math.inf if self.retries is None else asked_at + READY_INTERVAL
+            latest = math.inf if self.retries is None else checked_at + READY_INTERVAL
             await self._clock.sleep_until(min(self._responded_at + interval, latest))
             if self._clock.now() >= min(self._responded_at + interval, latest):
-                asked_at, result = self._clock.now(), await self._client.request(self.engine.ready_path)
+                checked_at, result = self._clock.now(), await self._client.request(self.engine.ready_path)
                 self.not_ready = f"{self.engine.ready_path}: HTTP 503" if result.status == _NOT_READY else ""
                 self._record_response(result)
                 await self._clock.sleep_until(self._clock.now() + PROBE_INTERVAL / 2)

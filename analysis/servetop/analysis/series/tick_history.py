@@ -145,8 +145,7 @@ class TickHistory:
 
     def _increases_of(self, counter: str, values: FloatArray) -> FloatArray:
         """Return what `_increases` does of a column."""
-        known = ~np.isnan(values)
-        if not known.any():
+        if not (known := ~np.isnan(values)).any():
             return values
         found, present = values.copy(), values[known]
         before = np.concatenate([[self._last_counters.get(counter, present[0])], present[:-1]])
