@@ -16,8 +16,13 @@ def test_it_runs_the_command_of_a_clean_clone_and_targets_that_exist() -> None:
     assert COMMANDS[0] == "bash .ci/run"
     targets = re.findall(r"^([a-z-]+):", (TOP / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     used = [name for command in COMMANDS[1:] for name in re.findall(r"make ([a-z-]+)", command)]
-    assert used == ["test"]
+    assert used == ["sbom", "test"]
     assert set(used) <= set(targets)
+
+
+def test_it_keeps_the_file_that_make_sbom_writes() -> None:
+    (kept,) = re.findall(r"^ +path: (dist/.+)$", WORKFLOW, re.MULTILINE)
+    assert f"--output-file {kept} " in (TOP / "Makefile").read_text(encoding="utf-8")
 
 
 def test_each_python_has_its_unit_tests() -> None:
