@@ -1,4 +1,4 @@
-"""The changelog begins with what is unreleased and the version of the package; each heading of a version occurs once."""
+"""The changelog begins with what is unreleased and the version of the package; headings of a version occur once."""
 
 from __future__ import annotations
 
