@@ -8,6 +8,7 @@ import pytest
 
 from servetop.analysis.diagnosis.episode import EpisodeKind
 from servetop.analysis.diagnosis.episode_fold import EpisodeFold
+from servetop.analysis.diagnosis.overload import Limit, limit_at
 from servetop.analysis.diagnosis.watched_signals import WATCHED_DETECTORS
 from servetop.analysis.series.page_rates import WatchedHistory
 from servetop.analysis.series.tick_history import TickHistory
@@ -120,3 +121,42 @@ def test_preemptions_between_two_rare_pages_did_not_come_at_once() -> None:
     ]
     fold.update(WatchedHistory(counted), FACTS)
     assert fold.episodes == (), "three in a minute"
+
+
+def swinging(*usages: float, before: float = 0.5) -> WatchedHistory:
+    """A server with a queue from second 20 on, whose cache has these usages in turn, one each second."""
+
+    def gauges(at: float) -> dict[str, float]:
+        usage = usages[int(at) % len(usages)] if at > 20 else before
+        return {"running": 9.0, "waiting": 30.0 if at > 20 else 0.0, "kv_usage": usage}
+
+    return WatchedHistory(paged_ticks(every=1.0, seconds=SECONDS, gauges=gauges))
+
+
+@pytest.mark.parametrize(
+    ("usages", "limit"),
+    [
+        ((0.92, 0.97, 0.93, 0.91), Limit.KV),  # the next prompt needs more than is free after a sequence ended
+        ((0.92, 0.94, 0.93, 0.91), Limit.RATE),
+        ((0.70, 0.97, 0.72, 0.75), Limit.RATE),
+    ],
+)
+def test_a_cache_that_was_full_a_moment_ago_is_full_for_the_requests_that_wait(
+    usages: tuple[float, ...], limit: Limit
+) -> None:
+    fold, history = EpisodeFold(watched=True), swinging(*usages)
+    fold.update(history, FACTS)
+    assert limit_at(fold.episodes, history, FACTS, 50.0) is limit
+
+
+def test_the_limit_of_now_is_that_of_the_newest_seconds() -> None:
+    """Requests wait for their prefill first, and for the cache from second 40 on."""
+
+    def gauges(at: float) -> dict[str, float]:
+        return {"running": 9.0, "waiting": 30.0 if at > 10 else 0.0, "kv_usage": 1.0 if at > 40 else 0.5}
+
+    fold, history = EpisodeFold(watched=True), WatchedHistory(paged_ticks(every=1.0, seconds=SECONDS, gauges=gauges))
+    fold.update(history, FACTS)
+    assert limit_at(fold.episodes, history, FACTS, 55.0) is Limit.RATE
+    assert limit_at(fold.episodes, history, FACTS, 55.0, since=45.0) is Limit.KV
+    assert limit_at(fold.episodes, history, FACTS, 55.0, since=56.0) is Limit.RATE, "nothing is known since"

@@ -195,7 +195,7 @@ async def test_a_failed_turn_ends_its_conversation_with_a_note(
 
 async def test_when_a_stage_times_out_turns_in_flight_finish_and_no_other_starts(converse: Start) -> None:
     run = converse(think_time="10")
-    run.begin(StageConfig(max_concurrency=3, duration=0.2))
+    run.begin(StageConfig(max_concurrency=3, duration=3.0))
     await run.finish()
     assert [(each.turn, each.status) for each in run.records] == [(1, RequestStatus.OK)] * 3
     assert notes(run) == ["3 conversations were cut short by the end of the load"]

@@ -132,8 +132,13 @@ def overloads(episodes: Sequence[Episode]) -> list[Overload]:
     return [Overload(episodes=tuple(group)) for group in groups]
 
 
-def limit_of(overload: Overload, run: TickHistory, facts: EngineFacts | None, *, until: float) -> Limit:
-    """Return the limit that kept requests waiting for most of the time of an overload, as known at `until` seconds."""
+def limit_of(
+    overload: Overload, run: TickHistory, facts: EngineFacts | None, *, until: float, since: float = -math.inf
+) -> Limit:
+    """Return the limit that kept requests waiting for most of the time of an overload, as known at `until` seconds.
+
+    `since`: only the time from then on counts, unless nothing waited in it.
+    """
     if long_prompts_came(overload, run, until):
         return Limit.LONG_PROMPTS
     full_kv = overload.first(EpisodeKind.KV) or overload.first(EpisodeKind.PREEMPTIONS)
@@ -142,7 +147,9 @@ def limit_of(overload: Overload, run: TickHistory, facts: EngineFacts | None, *,
         if full_kv is None:
             return Limit.LONG_PROMPTS if batch is None else Limit.BATCH
         return Limit.KV if _holds_closed_loop(overload, run, facts, until) else Limit.UNKNOWN
-    waited = _waiting_ticks(overload, run, facts, until)
+    waited = _waiting_ticks(overload, run, facts, until, since)
+    if not waited.total and since > overload.begin:
+        return limit_of(overload, run, facts, until=until)
     if full_kv is not None and waited.at_full_kv >= max(waited.at_full_batch, _KV_SHARE * waited.total):
         return Limit.KV
     if batch is not None and waited.at_full_batch >= _BATCH_SHARE * waited.total:
@@ -176,12 +183,17 @@ def _may_wait_elsewhere(facts: EngineFacts | None) -> bool:
     return facts is not None and (len(facts.replica_urls) > 1 or (facts.attached and "waiting" in facts.not_exported))
 
 
-def limit_at(episodes: Sequence[Episode], run: TickHistory, facts: EngineFacts | None, at: float) -> Limit | None:
-    """Return the limit of the overload that lasts at a time, as known then; None without one."""
+def limit_at(
+    episodes: Sequence[Episode], run: TickHistory, facts: EngineFacts | None, at: float, *, since: float = -math.inf
+) -> Limit | None:
+    """Return the limit of the overload that lasts at a time, as known then; None without one.
+
+    `since`: only the time from then on counts.
+    """
     groups = overloads([episode.as_known_at(at) for episode in episodes if episode.detected_at <= at])
     if not groups or not any(episode.is_active(at) for episode in groups[-1].episodes):
         return None
-    return limit_of(groups[-1], run, facts, until=at)
+    return limit_of(groups[-1], run, facts, until=at, since=since)
 
 
 def named_at(
@@ -213,9 +225,11 @@ class _WaitingTicks:
         return self.at_free >= max(_FREE_SHARE * (self.total + self.unseen), 1)
 
 
-def _waiting_ticks(overload: Overload, run: TickHistory, facts: EngineFacts | None, until: float) -> _WaitingTicks:
+def _waiting_ticks(
+    overload: Overload, run: TickHistory, facts: EngineFacts | None, until: float, since: float = -math.inf
+) -> _WaitingTicks:
     end = until if overload.end is None else min(overload.end, until)
-    start = run.first_from(overload.begin)
+    start = run.first_from(max(overload.begin, since))
     stop = max(start, run.up_to(end))
     names = ("waiting", "running", "preemptions", "kv_usage", "kv_blocks_used", "scrape_end")
     waiting, running, counted, usage, used, pages = (run.column(name, start=start, stop=stop) for name in names)

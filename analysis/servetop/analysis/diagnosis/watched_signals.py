@@ -11,8 +11,9 @@ import numpy as np
 from servetop.analysis.diagnosis.detectors import kv_full, preempting, throttled
 from servetop.analysis.diagnosis.episode import EpisodeKind
 from servetop.analysis.diagnosis.marks import WINDOW, Marks
-from servetop.analysis.diagnosis.queue_detectors import batch_full, queueing_of_others
+from servetop.analysis.diagnosis.queue_detectors import SHORT_QUEUE, batch_full, queueing_of_others
 from servetop.analysis.diagnosis.signals import Signals
+from servetop.analysis.engine_gauges import KV_FULL, KV_HIGH
 from servetop.analysis.series.page_rates import LONGEST_UNREAD, Pages
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.arrays import FloatArray
@@ -50,7 +51,8 @@ def of_engine(signals: Signals, history: TickHistory, start: int, stop: int) -> 
     """Return the signals of ticks `start` to `stop` with the engine's counts in place of the client's.
 
     As many requests complete as begin to be served: an engine exports the time of the first token, but not always the
-    number of those that ended.
+    number of those that ended. How long the prompts are that wait is not exported: where they wait for a full cache,
+    the next one is taken to need more than the blocks above KV_HIGH, as the usage swings when sequences end.
     """
     pages = Pages.of(history, start=start, stop=stop)
 
@@ -58,6 +60,7 @@ def of_engine(signals: Signals, history: TickHistory, start: int, stop: int) -> 
         return _spread(pages, history.column(name, start=pages.first, stop=stop))[start - pages.first :]
 
     served = counted("engine_first_tokens")
+    exhausted = (signals.kv >= KV_FULL) & (signals.waiting > SHORT_QUEUE)
     return replace(
         signals,
         output_tokens=counted("engine_output_tokens"),
@@ -65,6 +68,7 @@ def of_engine(signals: Signals, history: TickHistory, start: int, stop: int) -> 
         first_tokens=served,
         ok=served,
         preemptions=np.where(np.isnan(signals.preemptions), math.nan, counted("preemptions")),
+        needed=np.where(exhausted, 1 - KV_HIGH, 0.0),
     )
 
 

@@ -27,6 +27,8 @@ from servetop.core.interfaces.run_source import EngineFacts
 
 _JUDGED_AT_ONCE = 4_000
 """Ticks that are judged between two frames, so that opening a long recording does not delay the first one."""
+_LIMIT_SECONDS = 10.0
+"""Seconds that name the limit of a watched server's overload: the loads of others change, and with them the limit."""
 _CALM = 3.0
 """Seconds without an overload, relative to those of the last one, after which a load counts as served."""
 _CALM_SECONDS = 30.0
@@ -97,6 +99,7 @@ class JudgedRun:
         """
         active = tuple(episode for episode in self._fold.episodes if episode.is_active(stats.at))
         loads = [stage.at for stage in stages if stage.request_rate is not None]
+        recent = stats.at - _LIMIT_SECONDS if self._fold.watched else -math.inf
         restart, error = last_restart(notes), run_failure(notes)
         return verdict_now(
             Moment(
@@ -109,7 +112,7 @@ class JudgedRun:
                 restarting=max(loads, default=-math.inf) <= restart,
                 restarted_at=min((at for at in loads if at > restart), default=math.nan),
                 episodes=active,
-                limit=limit_at(self._fold.episodes, history, facts, stats.at),
+                limit=limit_at(self._fold.episodes, history, facts, stats.at, since=recent),
                 growth=_growth(history, max(stats.at - GROWTH_SECONDS, *loads, 0.0), stats.at),
                 most_in_flight=_most_in_flight(history, stats, facts),
                 overloaded_before=self._overloaded_before(stats, since=max(loads, default=0.0)),
