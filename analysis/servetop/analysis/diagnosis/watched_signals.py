@@ -13,11 +13,15 @@ from servetop.analysis.diagnosis.episode import EpisodeKind
 from servetop.analysis.diagnosis.marks import WINDOW, Marks
 from servetop.analysis.diagnosis.queue_detectors import SHORT_QUEUE, batch_full, queueing_of_others
 from servetop.analysis.diagnosis.signals import Signals
+from servetop.analysis.diagnosis.trailing import quotient
 from servetop.analysis.engine_gauges import KV_FULL, KV_HIGH
 from servetop.analysis.series.page_rates import LONGEST_UNREAD, Pages
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.arrays import FloatArray
 from servetop.core.tick import TICK_SECONDS
+
+_LONGER = 3.0
+"""Blocks of a long prompt that waits, relative to those that a running sequence holds on average."""
 
 
 def on_two_pages(rule: Callable[[Signals], Marks]) -> Callable[[Signals], Marks]:
@@ -52,7 +56,7 @@ def of_engine(signals: Signals, history: TickHistory, start: int, stop: int) -> 
 
     As many requests complete as begin to be served: an engine exports the time of the first token, but not always the
     number of those that ended. How long the prompts are that wait is not exported: where they wait for a full cache,
-    the next one is taken to need more than the blocks above KV_HIGH, as the usage swings when sequences end.
+    the next one is taken to need as much as _LONGER running sequences, or all blocks above KV_HIGH, if that is less.
     """
     pages = Pages.of(history, start=start, stop=stop)
 
@@ -61,6 +65,7 @@ def of_engine(signals: Signals, history: TickHistory, start: int, stop: int) -> 
 
     served = counted("engine_first_tokens")
     exhausted = (signals.kv >= KV_FULL) & (signals.waiting > SHORT_QUEUE)
+    held = quotient(np.nan_to_num(signals.kv), np.nan_to_num(signals.running))
     return replace(
         signals,
         output_tokens=counted("engine_output_tokens"),
@@ -68,7 +73,7 @@ def of_engine(signals: Signals, history: TickHistory, start: int, stop: int) -> 
         first_tokens=served,
         ok=served,
         preemptions=np.where(np.isnan(signals.preemptions), math.nan, counted("preemptions")),
-        needed=np.where(exhausted, 1 - KV_HIGH, 0.0),
+        needed=np.where(exhausted, np.minimum(_LONGER * held, 1 - KV_HIGH), 0.0),
     )
 
 
