@@ -1,13 +1,20 @@
-"""Every `servetop` command line of the docs names options and commands that exist."""
+"""Every `servetop` command line of the docs names options and commands that exist, with values that these take."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
+import click
 import pytest
 
+from servetop.cli.framework.click_commands import CommandSpec
+from servetop.cli.framework.command_line import command_line_of
+from servetop.cli.main import main
 from tests.docs.pages import PAGES, name_of
 from tests.house.source_tree import TOP
 
@@ -16,6 +23,8 @@ OPTIONS = set(re.findall(r"`(--?[\w-]+)`", REFERENCE)) | {"--help", "--version"}
 COMMANDS = set(re.findall(r"^### servetop ([\w-]+)$", REFERENCE, re.MULTILINE))
 OWN_OPTIONS = {"serve"}
 """Commands whose options are those of another program."""
+OF_A_PLUG_IN = ("--format acme",)
+"""Parts of lines that need a package of the reader."""
 
 
 def command_lines(page: Path) -> list[str]:
@@ -46,3 +55,26 @@ def test_command_lines_name_known_options_and_commands(page: Path) -> None:
 
 def test_the_docs_have_command_lines() -> None:
     assert sum(len(command_lines(page)) for page in PAGES) > 50
+
+
+def refusal(line: str) -> str | None:
+    """What servetop says about a command line that it refuses; None if it accepts it."""
+    printed = io.StringIO()
+    with contextlib.redirect_stderr(printed), contextlib.redirect_stdout(io.StringIO()):
+        code = main(shlex.split(line.partition(" < ")[0]))
+    return printed.getvalue() if code else None
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_command_lines_are_accepted(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The whole command line is read, with the types of its options; only what the command does is left out."""
+
+    def only_read(spec: CommandSpec[Any], context: click.Context, /, **_: object) -> int:
+        if context.invoked_subcommand is None:
+            command_line_of(context, spec.options, independent=spec.independent)
+        return 0
+
+    monkeypatch.setattr(CommandSpec, "_call", only_read)
+    lines = [line for line in command_lines(page) if not any(part in line for part in OF_A_PLUG_IN)]
+    refused = {line: text for line in lines if (text := refusal(line)) is not None}
+    assert refused == {}
