@@ -35,6 +35,21 @@ def test_a_table_is_written_to_standard_output_and_to_a_file(
     assert target.read_text(encoding="utf-8") == printed.out
 
 
+def test_a_dash_is_standard_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["export", "sample", "-o", "-"]) == 0
+    assert len(list(csv.DictReader(capsys.readouterr().out.splitlines()))) == 803
+    assert main(["export", "sample", "--format", "parquet", "-o", "-"]) == 2
+    assert capsys.readouterr().err == "servetop: format parquet is not text: add -o FILE\n"
+    assert main(["report", "sample", "--format", "md", "-o", "-"]) == 0
+    assert capsys.readouterr().out.startswith("**KV-bound from 0:49")
+    assert main(["report", "sample", "--format", "png", "-o", "-"]) == 2
+    assert capsys.readouterr().err == "servetop: a PNG is not text: add -o FILE\n"
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [

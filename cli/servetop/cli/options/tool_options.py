@@ -11,6 +11,8 @@ from servetop.cli.options.run_options import RECORDING
 EXPORT_FORMATS = ("csv", "jsonl", "parquet", "vllm", "aiperf", "llm-d", "guidellm", "perfetto", "openmetrics")
 IMPORT_FORMATS = ("vllm", "aiperf", "sglang", "guidellm", "inference-perf", "llmperf", "genai-perf")
 EXPORT_TABLES = ("requests", "ticks", "stages", "engine", "gpu")
+STANDARD_OUTPUT = Path("-")
+"""The name that stands for standard output."""
 PLOT_METRICS = ("load", "tokens", "ttft", "tpot", "queue", "kv", "itl", "e2el", "gpu", "latency")
 
 
@@ -102,7 +104,12 @@ class ReportOptions:
     ] = ()
     output: Annotated[
         Path | None,
-        Option("-o --output", "File to write.", unit="FILE", default="the recording's name with the suffix, here"),
+        Option(
+            "-o --output",
+            "File to write; - is standard output.",
+            unit="FILE",
+            default="the recording's name with the suffix, here",
+        ),
     ] = None
     format: Annotated[
         str | None,
@@ -176,7 +183,12 @@ class ExportOptions:
     ] = None
     output: Annotated[
         Path | None,
-        Option("-o --output", "File to write, or folder for several.", unit="FILE", default="standard output"),
+        Option(
+            "-o --output",
+            "File to write, or folder for several; - is standard output.",
+            unit="FILE",
+            default="standard output",
+        ),
     ] = None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
-from servetop.cli.options.tool_options import ExportOptions
+from servetop.cli.options.tool_options import STANDARD_OUTPUT, ExportOptions
 from servetop.core.errors import ExitCode, UsageError
 from servetop.core.text.counted import counted
 from servetop.recordings.library.catalog import resolve
@@ -19,7 +19,7 @@ def run_export(options: ExportOptions) -> int:
     """Write a recording, and print where it is unless that is standard output; OK, whatever its contents."""
     form = export_format(options.format)
     _refuse_idle(options, form)
-    target = options.output
+    target = None if options.output == STANDARD_OUTPUT else options.output
     if target is None and form.binary:
         raise UsageError(f"format {options.format} is not text: add -o FILE")
     source = resolve(options.file)

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from servetop.cli.options.tool_options import ReportOptions
+from servetop.cli.options.tool_options import STANDARD_OUTPUT, ReportOptions
 from servetop.cli.report.report_markdown import recording_markdown
 from servetop.core.errors import ExitCode, UsageError
 from servetop.recordings.library.catalog import resolve
@@ -55,6 +55,9 @@ def run_report(options: ReportOptions) -> int:
         require_png()
     target = options.output or Path(f"{'-vs-'.join(each.stem for each in sources)}.{kind}")
     content = _recording_content(names[0], options, kind) if len(names) == 1 else _pair_text(options, kind)
+    if target == STANDARD_OUTPUT and isinstance(content, str):
+        console.out_data([content])
+        return int(ExitCode.OK)
     write_whole(target, [content])
     console.out(str(target))
     return int(ExitCode.OK)
@@ -71,7 +74,9 @@ def _source(name: str) -> Path:
 def _format(options: ReportOptions, sources: Sequence[Path]) -> str:
     """Return the format that is asked for, or that of the suffix; UsageError for a target that does not fit it."""
     target = options.output
-    if target is None:
+    if target is None or target == STANDARD_OUTPUT:
+        if target is not None and options.format == PNG:
+            raise UsageError("a PNG is not text: add -o FILE")
         return options.format or HTML
     refuse_target(target, instead="the name of an HTML file, as in -o report.html", sources=sources)
     named = _SUFFIXES.get(target.suffix.lower())
