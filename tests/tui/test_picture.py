@@ -1,5 +1,6 @@
 """The shipped recording in the dashboard, which the README's pictures show."""
 
+import re
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -10,6 +11,7 @@ from servetop.recordings.library.folder_store import FolderStore
 from servetop.recordings.library.samples import sample_path
 from servetop.tui.app import DashboardApp
 from servetop.tui.drawing.screen_picture import portable
+from tests.house.source_tree import TOP
 from tests.tui.picture import SIZE, screens
 
 Dashboard = Callable[..., DashboardApp]
@@ -43,3 +45,14 @@ async def test_the_pictures_show_the_chosen_instants_and_the_end(sample: RunSour
     assert "00:00:20" in first
     assert "ended" in last
     assert "@font-face" not in portable(last)
+
+
+@pytest.mark.integration  # with the versions of the lock: others may break lines elsewhere
+async def test_the_picture_of_the_docs_is_what_the_dashboard_draws(sample: RunSource, dashboard: Dashboard) -> None:
+    drawn = portable((await screens(dashboard(sample), ()))[-1])
+    shown = (TOP / "docs" / "dashboard.svg").read_text(encoding="utf-8")
+    assert texts_of(shown) == texts_of(drawn), "the picture is old: make picture"
+
+
+def texts_of(svg: str) -> list[str]:
+    return re.findall(r"<text[^>]*>([^<]*)</text>", svg)
