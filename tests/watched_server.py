@@ -89,7 +89,7 @@ def watched_server(
 ) -> Iterator[WatchedServer]:
     """A server at a free port, or at the port of an earlier one, that has counted something before.
 
-    One that keeps connections alive serves those that are open also after its end.
+    With `keeps_alive` connections stay open, and are served even after the server was closed.
     """
     watched = WatchedServer(has_metrics=has_metrics, base=base, key=key)
     watched.counts |= counts or {}

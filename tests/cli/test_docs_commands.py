@@ -34,7 +34,7 @@ EXIT_CODES: Mapping[str, frozenset[int]] = {
     "compare": frozenset({0, 98}),
     **dict.fromkeys(ENDS_WELL, frozenset({0})),
 }
-"""By command that is run: how it may end."""
+"""The commands that are run, and the exit codes that each may have."""
 LEFT_OUT = ("seen-", "run.tsv", "acme", "nimble", "--since")
 """Parts of lines that need the recordings of an audit, a package of one's own, or a watch at certain hours."""
 EXTRAS = {"report.png": "resvg_py", "parquet": "pyarrow"}

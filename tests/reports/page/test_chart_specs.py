@@ -1,4 +1,4 @@
-"""Lines of a chart are told apart without colour, on the page, in print and in the picture."""
+"""The lines of a chart differ without colour, on the page, in print and in the picture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An open loop is told from a closed one and from a burst by when its requests were sent and ended."""
+"""Open loops, closed loops and bursts are recognised by when their requests were sent and ended."""
 
 from __future__ import annotations
 

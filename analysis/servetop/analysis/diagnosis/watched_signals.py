@@ -21,7 +21,7 @@ from servetop.core.arrays import FloatArray
 from servetop.core.tick import TICK_SECONDS
 
 _LONGER = 3.0
-"""Blocks of a long prompt that waits, relative to those that a running sequence holds on average."""
+"""Blocks that a waiting prompt may need, as a multiple of those that a running sequence holds on average."""
 
 
 def on_two_pages(rule: Callable[[Signals], Marks]) -> Callable[[Signals], Marks]:
@@ -55,8 +55,8 @@ def of_engine(signals: Signals, history: TickHistory, start: int, stop: int) -> 
     """Return the signals of ticks `start` to `stop` with the engine's counts in place of the client's.
 
     As many requests complete as begin to be served: an engine exports the time of the first token, but not always the
-    number of those that ended. How long the prompts are that wait is not exported: where they wait for a full cache,
-    the next one is taken to need as much as _LONGER running sequences, or all blocks above KV_HIGH, if that is less.
+    number of those that ended. The lengths of waiting prompts are not exported: while requests wait and the cache is
+    full, the next prompt is assumed to need _LONGER times what a running sequence holds, but not more than 1 - KV_HIGH.
     """
     pages = Pages.of(history, start=start, stop=stop)
 

@@ -51,7 +51,7 @@ class TokenTimes:
         self._at, self._seconds, self._tokens, self._prompts = array("d"), array("d"), array("d"), array("d")
         self._history: ScrapeHistory | None = None
         self._kinds: list[str] = []
-        """What each column of this history counts."""
+        """What each column of `_history` counts, by `_kind`."""
 
     def follow(self, history: ScrapeHistory, *, since: int = 0) -> None:
         """Add the scrapes of a history from position `since` on, except those that are known."""

@@ -1,4 +1,4 @@
-"""Temporary folders of this process, and the removal of those that killed processes left behind."""
+"""Makes temporary folders, and removes those that killed processes left behind."""
 
 from __future__ import annotations
 
