@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Python reads these before the tests can remove them: other modules, no assertions, other errors.
 unexport PYTHONHOME PYTHONPATH PYTHONOPTIMIZE PYTHONWARNINGS
 
-.PHONY: help demo audit-clients test test-hostile test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate judge judge-watch judge-statements judge-rates judge-compare judge-cache judge-price judge-search judge-search-kills judge-search-curves judge-search-aiperf judge-search-vllm judge-reconcile judge-wild lock audit sbom bench bench-client bench-compare bench-export bench-memory bench-report bench-tui bench-watch bench-watch-cost bench-watch-days sample picture options evidence schema site clean
+.PHONY: help demo audit-clients test test-hostile test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate judge judge-watch judge-statements judge-rates judge-compare judge-cache judge-price judge-search judge-search-kills judge-search-curves judge-search-aiperf judge-search-vllm judge-reconcile judge-wild lock audit sbom bench bench-client bench-compare bench-export bench-memory bench-report bench-tui bench-watch bench-watch-cost bench-watch-days bench-watch-vllm sample picture options evidence schema site clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -148,6 +148,9 @@ bench-watch: .venv/.installed  ## measure CPU and memory of a watch of 50 server
 bench-watch-cost: .venv/.installed  ## measure what a watch costs the server it watches, and what --on-episode costs the watch (20 minutes)
 	PYTHONPATH=. $(BIN)/python bench/watch_cost.py
 	PYTHONPATH=. $(BIN)/python bench/watch_hook.py
+
+bench-watch-vllm: .venv/.installed  ## watch a real vLLM under vLLM's own client: do all count the same? (MINUTES: 10)
+	PYTHONPATH=. $(BIN)/python bench/watch_vllm.py --minutes $(or $(MINUTES),10)
 
 bench-watch-days: .venv/.installed  ## measure the recording of a watch of 24 hours in virtual time: size, memory, opening (10 minutes)
 	PYTHONPATH=. $(BIN)/python bench/watch_days.py
