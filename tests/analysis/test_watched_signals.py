@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from servetop.analysis.diagnosis.episode import EpisodeKind
+from servetop.analysis.diagnosis import episode_fold
+from servetop.analysis.diagnosis.episode import Episode, EpisodeKind
 from servetop.analysis.diagnosis.episode_fold import EpisodeFold
 from servetop.analysis.diagnosis.overload import Limit, limit_at
 from servetop.analysis.diagnosis.watched_signals import WATCHED_DETECTORS
 from servetop.analysis.series.page_rates import WatchedHistory
 from servetop.analysis.series.tick_history import TickHistory
-from servetop.core.events import EngineSample
+from servetop.core.events import EngineSample, GpuSample
 from servetop.core.interfaces.run_source import EngineFacts
 from servetop.core.tick import TICK_SECONDS, ClientTick, Tick
 from tests.watched_pages import Gauges, paged_ticks
@@ -65,6 +68,38 @@ def test_a_watch_has_no_episode_of_a_client() -> None:
         EpisodeKind.FAILING, EpisodeKind.STALL, EpisodeKind.CLIENT, EpisodeKind.AWAITING, EpisodeKind.IN_FLIGHT,
         EpisodeKind.LONG_PROMPTS,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_ticks_in_which_nothing_can_open_are_judged_like_all_others(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    for part in (16, 40, 480):  # ticks judged at once
+        found.append(_episodes(seed, part))
+        with monkeypatch.context() as patch:
+            patch.setattr(episode_fold, "may_open", lambda _signals: True)
+            found.append(_episodes(seed, part))
+    assert all(each == found[0] for each in found)
+
+
+def _episodes(seed: int, part: int) -> Sequence[Episode]:
+    """Calm and pressed parts of some seconds each, in random order, with gauges near the limits of the rules."""
+    random, history, fold = np.random.default_rng(seed), WatchedHistory(), EpisodeFold(watched=True)
+    waiting, kv, preempted, gpu = 0.0, 0.3, 0.0, GpuSample(at=0.0, index=0, name="GPU", throttled="")
+    for index in range(480):
+        end = (index + 1) * TICK_SECONDS
+        if index % 40 == 0:
+            waiting, kv = float(random.choice([0, 0, 2, 3, 40])), float(random.choice([0.3, 0.92, 1.0]))
+            gpu = replace(gpu, throttled="heat" if random.random() < 0.2 else "")
+        preempted += float(random.random() < 0.02)
+        sample = EngineSample(
+            scrape_start=end - 0.02, scrape_end=end - 0.01, running=16.0, waiting=waiting, kv_usage=kv,
+            preemptions_total=preempted, generation_tokens_total=200.0 * end, prompt_tokens_total=100.0 * end,
+            first_tokens_total=2.0 * end, first_token_seconds_total=0.2 * end,
+        )  # fmt: skip
+        history.extend([Tick(client=ClientTick(index=index), engine=sample, gpus=(gpu,))])
+        if (index + 1) % part == 0:
+            fold.update(history, FACTS)
+    return fold.episodes
 
 
 def test_the_queue_begins_and_ends_with_the_waiting_requests() -> None:

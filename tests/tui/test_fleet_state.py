@@ -266,3 +266,15 @@ def test_a_server_whose_health_page_says_503_drains_until_it_says_200_or_its_met
     assert found[59.0][:2] == (ReplicaClass.DEAD, "no metrics")
     verdict = replica.verdict(watched_stats(replica.history, 30.0))
     assert verdict.line.startswith("draining: since 0:25, /health: HTTP 503, 8 running")
+
+
+def test_the_states_alone_are_those_of_the_rows() -> None:
+    fleet = FleetState()
+    for each in updates(10.0):
+        fleet.fold(each)
+        rows = {row.number: row for row in fleet.at(fleet.until).rows}
+        states = {row.number: row for row in fleet.states_at(fleet.until)}
+        assert states.keys() == rows.keys()
+        for number, row in rows.items():
+            without = dataclasses.replace(row, ttft_p90=states[number].ttft_p90, per_token=states[number].per_token)
+            assert repr(states[number]) == repr(without)  # NaN is not equal to itself

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from servetop.analysis.series.tick_history import TickHistory
 from servetop.analysis.trust.live_trust import live_trust
 from servetop.analysis.trust.trust import Trust
 from servetop.analysis.ttft_breakdown import TtftBreakdown, ttft_breakdown
+from servetop.core.arrays import FloatArray
 from servetop.core.events import EngineSample, GpuSample
 from servetop.core.histogram import LogHistogram
 from servetop.core.tick import TICK_SECONDS, LoadGauges
@@ -231,39 +232,33 @@ def _rates(history: TickHistory, start: int, stop: int) -> Rates:
     if seconds <= 0:
         return Rates()
 
-    def rate(column: str) -> float:
-        values = history.column(column, start=start, stop=stop)
-        return float(np.nansum(values)) / seconds if not np.isnan(values).all() else math.nan
-
     return Rates(
-        **{name: rate(column) for name, column in COUNTED.items()},
-        engine_output_tokens=rate("engine_output_tokens"),
-        preemptions=rate("preemptions"),
-        prefix_cache_hit_rate=_hit_rate(history, start, stop),
+        **{name: _rate(history.column(column, start=start, stop=stop), seconds) for name, column in COUNTED.items()},
+        **_engine_rates(history, start, stop, seconds),
     )
 
 
 def _windowed_rates(history: TickHistory, start: int, stop: int, *, window: float) -> tuple[Rates, float]:
-    """Return the rates and the seconds that they are of: those of a watched engine are between its pages."""
-    rates = _rates(history, start, stop)
+    """Return the rates and the seconds that they are of: a watched engine's are between its pages, without a client's."""
     if not history.watched:
-        return rates, window
+        return _rates(history, start, stop), window
     pages = page_span(history, stop, window=window)
     if pages is None:
-        unknown = math.nan
-        return replace(rates, engine_output_tokens=unknown, preemptions=unknown, prefix_cache_hit_rate=unknown), window
+        return Rates(), window
+    return Rates(**_engine_rates(history, pages.start, pages.stop, pages.seconds)), max(window, pages.seconds)
 
-    def rate(column: str) -> float:
-        values = history.column(column, start=pages.start, stop=pages.stop)
-        return float(np.nansum(values)) / pages.seconds if not np.isnan(values).all() else math.nan
 
-    rates = replace(
-        rates,
-        engine_output_tokens=rate("engine_output_tokens"),
-        preemptions=rate("preemptions"),
-        prefix_cache_hit_rate=_hit_rate(history, pages.start, pages.stop),
-    )
-    return rates, max(window, pages.seconds)
+def _engine_rates(history: TickHistory, start: int, stop: int, seconds: float) -> dict[str, float]:
+    """Return the rates of the engine's counters over `seconds`, by their names in `Rates`."""
+    counted = ("engine_output_tokens", "preemptions")
+    rates = {name: _rate(history.column(name, start=start, stop=stop), seconds) for name in counted}
+    return {**rates, "prefix_cache_hit_rate": _hit_rate(history, start, stop)}
+
+
+def _rate(counts: FloatArray, seconds: float) -> float:
+    """Return the mean per second of a counter's increases; NaN if none is known."""
+    known = counts[~np.isnan(counts)]
+    return float(known.sum()) / seconds if known.size else math.nan
 
 
 def _hit_rate(history: TickHistory, start: int, stop: int) -> float:

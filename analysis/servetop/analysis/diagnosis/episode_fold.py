@@ -14,7 +14,7 @@ from servetop.analysis.diagnosis.log_severity import severity_of
 from servetop.analysis.diagnosis.marks import LOOKBACK, WINDOW, Marks
 from servetop.analysis.diagnosis.signals import Signals, replica_count
 from servetop.analysis.diagnosis.trailing import ticks_of
-from servetop.analysis.diagnosis.watched_signals import WATCHED_DETECTORS, of_engine
+from servetop.analysis.diagnosis.watched_signals import WATCHED_DETECTORS, may_open, of_engine
 from servetop.analysis.engine_gauges import KV_HIGH
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.events import LogLine, Severity, StageChange
@@ -120,6 +120,8 @@ class EpisodeFold:
         known = new if recent is None else recent.followed_by(new)
         known = known.with_base_ttft(judged=len(known) - len(new))
         self._recent = known.last(2 * ticks_of(LOOKBACK))
+        if self.watched and not self._open and not may_open(known):
+            return
         signals = known.without_gaps()
         for kind, rule in (WATCHED_DETECTORS if self.watched else DETECTORS).items():
             if kind is not EpisodeKind.STALL or self.streamed:

@@ -51,6 +51,12 @@ WATCHED_DETECTORS: Mapping[EpisodeKind, Callable[[Signals], Marks]] = {
 """The rule of each kind that the metrics of an engine and of its GPU show."""
 
 
+def may_open(signals: Signals) -> bool:
+    """Whether an episode of any kind can open in these ticks: else none of its rules has to be computed."""
+    pressed = (signals.waiting > SHORT_QUEUE) | (signals.preemptions > 0) | signals.throttled
+    return bool(pressed.any())
+
+
 def of_engine(signals: Signals, history: TickHistory, start: int, stop: int) -> Signals:
     """Return the signals of ticks `start` to `stop` with the engine's counts in place of the client's.
 

@@ -35,14 +35,18 @@ class FleetProgress:
                 self.print_line(line_of(note))
         if self._fleet.until <= before or self._reader.header.engine is None:
             return
-        frame = self._fleet.at(self._fleet.until)
+        at = self._fleet.until
+        if at < self._next:
+            for row in self._fleet.states_at(at):
+                self._show_row(row, at)
+            return
+        self._next = at + SECONDS_BETWEEN_LINES
+        frame = self._fleet.at(at)
         for row in frame.rows:
-            self._show_row(row, frame.at)
-        if frame.at >= self._next:
-            self._next = frame.at + SECONDS_BETWEEN_LINES
-            self.print_line(f"{formats.clock(frame.at)}  {frame.line}")
-            if figures := [text for text in (frame.totals, frame.skew) if text]:
-                self.print_line(" │ ".join([f"{formats.clock(frame.at)}  all", *figures]))
+            self._show_row(row, at)
+        self.print_line(f"{formats.clock(at)}  {frame.line}")
+        if figures := [text for text in (frame.totals, frame.skew) if text]:
+            self.print_line(" │ ".join([f"{formats.clock(at)}  all", *figures]))
 
     def _show_row(self, row: ReplicaRow, at: float) -> None:
         """Print a server whose state is another one than before, and has been for a moment."""

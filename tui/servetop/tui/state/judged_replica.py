@@ -104,8 +104,13 @@ class JudgedReplica:
         group = (facts.name, facts.version, facts.model)
         return PacedServer(number=self.number, group=group, times=self.token_times, history=self.history)
 
-    def row(self, at: float, *, differs: str = "", slower: tuple[float, float] | None = None) -> ReplicaRow:
-        """Return its state and figures at a time; `slower`: how many times slower than the others, and since when."""
+    def row(
+        self, at: float, *, differs: str = "", slower: tuple[float, float] | None = None, latencies: bool = True
+    ) -> ReplicaRow:
+        """Return its state and figures at a time, with its `latencies` or without.
+
+        `slower`: how many times slower than the others it is, and since when.
+        """
         change, facts = self.events.change_at(at), self.facts_at(at)
         stats = watched_stats(self.history, at, window=WINDOW)
         verdict = self._verdict(stats)
@@ -132,7 +137,8 @@ class JudgedReplica:
             slower="",
             version="" if facts is None else facts.version or "",
             model="" if facts is None else facts.model or "",
-            **(self._figures(stats, facts, at) if shown else {}),
+            **(self._figures(stats) if shown else {}),
+            **(self._latencies(facts, at) if shown and latencies else {}),
         )
         return _among_others(row, differs=differs, slower=slower) if shown else row
 
@@ -162,7 +168,7 @@ class JudgedReplica:
         facts = self.facts_at(stats.at)
         return self.judged.verdict(stats, self.history, facts=facts, stages=(), notes=())
 
-    def _figures(self, stats: LiveStats, facts: EngineFacts | None, at: float) -> dict[str, float]:
+    def _figures(self, stats: LiveStats) -> dict[str, float]:
         sample, rates = stats.engine, stats.rates
         assert sample is not None
         return {
@@ -171,9 +177,11 @@ class JudgedReplica:
             "kv": kv_usage(sample),
             "preemptions": rates.preemptions,
             "output": rates.engine_output_tokens,
-            "ttft_p90": self._ttft_p90(facts, at),
-            "per_token": float(self.token_times.pace(np.array([at])).seconds[0]),
         }
+
+    def _latencies(self, facts: EngineFacts | None, at: float) -> dict[str, float]:
+        pace = self.token_times.pace(np.array([at]))
+        return {"ttft_p90": self._ttft_p90(facts, at), "per_token": float(pace.seconds[0])}
 
     def _ttft_p90(self, facts: EngineFacts | None, at: float) -> float:
         if facts is None or not self.scrapes.up_to(at):
