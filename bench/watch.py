@@ -1,7 +1,8 @@
 """Measures a watch of many servers: `python bench/watch.py [--servers 50] [--seconds 60]`.
 
 The servers are pages of one process on the loopback interface: that of a real vLLM 0.32 (656 lines), whose counters
-rise, over connections that stay open. Prints the CPU share and memory of the watch, without a dashboard; nothing
+rise, over connections that stay open. Either all of them serve, or requests wait at all of them and are preempted,
+which is the most that there is to judge. Prints the CPU share and memory of the watch, without a dashboard; nothing
 passes or fails.
 """
 
@@ -25,23 +26,31 @@ from tests.watched_server import WatchedServer, watched_server
 SERVETOP = (sys.executable, "-m", "servetop")
 PAGE = Path(__file__).parents[1] / "tests" / "engines" / "data" / "vllm" / "metrics_0.32.0.txt"
 MODEL = "/models/tiny-llama"
+OVERLOAD = ("vllm:num_preemptions_total", "vllm:num_requests_waiting")
+"""What stays 0 at a server that is not overloaded."""
 COUNTER = re.compile(r"^(vllm:\w+_(?:total|sum|count|bucket)(?:\{.*\})?) (\S+)$")
 
 
-def served_pages(counted: int) -> dict[str, str]:
+def served_pages(counted: int, *, overloaded: bool) -> dict[str, str]:
     """Return the pages of a vLLM whose counters and buckets have risen by this number."""
     lines = PAGE.read_text(encoding="utf-8").splitlines()
-    metrics = "".join(f"{COUNTER.sub(lambda row: f'{row[1]} {float(row[2]) + counted}', line)}\n" for line in lines)
+    metrics = "".join(f"{_line(line, counted, overloaded=overloaded)}\n" for line in lines)
     models = json.dumps({"object": "list", "data": [{"id": MODEL, "object": "model", "owned_by": "vllm"}]})
     return {"/metrics": metrics, "/health": "", "/v1/models": models, "/version": '{"version": "0.32.0"}'}
 
 
-def serve(servers: list[WatchedServer], stopped: threading.Event) -> None:
+def _line(line: str, counted: int, *, overloaded: bool) -> str:
+    if line.startswith(OVERLOAD) and not overloaded:
+        return f"{line.rpartition(' ')[0]} 0.0"
+    return COUNTER.sub(lambda row: f"{row[1]} {float(row[2]) + counted}", line)
+
+
+def serve(servers: list[WatchedServer], stopped: threading.Event, *, overloaded: bool) -> None:
     """Let the counters of all servers rise until stopped."""
     counted = 0
     while not stopped.wait(0.5):
         counted += 1
-        pages = served_pages(counted)
+        pages = served_pages(counted, overloaded=overloaded)
         for server in servers:
             server.pages = pages
 
@@ -73,21 +82,27 @@ def measure(urls: list[str], seconds: float, folder: Path) -> str:
 
 
 def main() -> None:
-    """Measure, and print one line."""
+    """Measure, and print a line for each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--servers", type=int, default=50)
     parser.add_argument("--seconds", type=float, default=60.0)
     options = parser.parse_args()
+    for overloaded in (False, True):
+        state = "all overloaded" if overloaded else "all serve"
+        print(f"a watch of {options.servers} servers, {state}: {watched(options, overloaded=overloaded)}", flush=True)
+
+
+def watched(options: argparse.Namespace, *, overloaded: bool) -> str:
+    """Return what a watch of servers takes that do not preempt, or do."""
     stopped = threading.Event()
     with contextlib.ExitStack() as running, tempfile.TemporaryDirectory() as folder:
         servers = [running.enter_context(watched_server(keeps_alive=True)) for _ in range(options.servers)]
         for server in servers:
-            server.pages = served_pages(0)
-        counting = threading.Thread(target=serve, args=(servers, stopped))
+            server.pages = served_pages(0, overloaded=overloaded)
+        counting = threading.Thread(target=serve, args=(servers, stopped), kwargs={"overloaded": overloaded})
         counting.start()
         try:
-            measured = measure([each.url for each in servers], options.seconds, Path(folder))
-            print(f"a watch of {options.servers} servers: {measured}")
+            return measure([each.url for each in servers], options.seconds, Path(folder))
         finally:
             stopped.set()
             counting.join()
