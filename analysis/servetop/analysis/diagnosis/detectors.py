@@ -18,6 +18,7 @@ from servetop.analysis.diagnosis.signals import Signals
 from servetop.analysis.diagnosis.stalls import stalled
 from servetop.analysis.diagnosis.trailing import (
     first_in,
+    or_zero,
     page_gaps,
     quotient,
     ticks_of,
@@ -94,7 +95,7 @@ def kv_full(signals: Signals) -> Marks:
     return marks(
         opens=pressed,
         closes=((trailing_max(signals.kv, window) < KV_HIGH) & (trailing_sum(full, window) == 0)) | relaxed,
-        worst=np.nan_to_num(signals.kv, nan=0.0),
+        worst=or_zero(signals.kv),
         active=full & (waits | (trailing_sum(signals.preemptions, window) > 0)),
     )
 
@@ -108,7 +109,7 @@ def preempting(signals: Signals) -> Marks:
         opens=count >= 2,
         closes=count == 0,
         worst=count / np.maximum(WINDOW, longest),
-        amount=np.nan_to_num(signals.preemptions),
+        amount=or_zero(signals.preemptions),
         active=signals.preemptions > 0,
     )
 

@@ -11,6 +11,7 @@ from servetop.analysis.diagnosis.trailing import (
     first_after,
     first_in,
     last_known,
+    or_zero,
     quotient,
     ticks_of,
     trailing_all,
@@ -69,7 +70,7 @@ def batch_full(signals: Signals) -> Marks:
     return marks(
         opens=trailing_all(full, least) | inferred,
         closes=(trailing_sum(active, ticks_of(5)) == 0) | resized | refuted,
-        worst=np.nan_to_num(signals.waiting),
+        worst=or_zero(signals.waiting),
         active=active,
         begin=lambda position: (
             first_in(flat, position, lasting) if inferred[position] else max(0, position + 1 - least)
@@ -115,14 +116,14 @@ def awaiting(signals: Signals) -> Marks:
 
 def _queue(signals: Signals, waiting: FloatArray, shown: FloatArray, *, loaded: BoolArray) -> Marks:
     short = np.maximum(SHORT_QUEUE + 2, QUEUE_SECONDS * signals.throughput)
-    known = np.nan_to_num(waiting)
+    known = or_zero(waiting)
     lasting = trailing_min(waiting - short, ticks_of(_QUEUE_LASTS)) >= 0
     calm = trailing_max(known, ticks_of(_BREAK) + 1) <= SHORT_QUEUE
     steps = ticks_of(LOOKBACK)
     return marks(
         opens=lasting & loaded,
         closes=trailing_max(known - 0.5 * short, ticks_of(3)) <= 0,
-        worst=np.nan_to_num(shown),
+        worst=or_zero(shown),
         active=known >= short,
         begin=lambda position: first_after(calm, position, steps),
     )
@@ -137,7 +138,7 @@ def piling_up(signals: Signals) -> Marks:
     """
     span, growing = ticks_of(PILE_UP_SECONDS), _grows(signals)
     return marks(
-        opens=growing & ~(np.nan_to_num(signals.queue) > SHORT_QUEUE),
+        opens=growing & ~(or_zero(signals.queue) > SHORT_QUEUE),
         closes=trailing_sum(growing, ticks_of(5)) == 0,
         worst=signals.in_flight,
         active=growing,

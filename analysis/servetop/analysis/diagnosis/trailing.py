@@ -60,6 +60,11 @@ def first_after(calm: BoolArray, position: int, ticks: int) -> int:
     return min(start + int(found[-1]) + 1, position) if found.size else start
 
 
+def or_zero(values: FloatArray) -> FloatArray:
+    """Return the values, 0 for those that are NaN: numpy.nan_to_num takes five times as long for short columns."""
+    return np.where(np.isnan(values), 0.0, values)
+
+
 def quotient(a: FloatArray, b: FloatArray) -> FloatArray:
     """Divide, with 0 where the divisor is 0."""
     return np.divide(a, b, out=np.zeros(a.shape), where=b > 0)
@@ -80,10 +85,10 @@ def on_next_page(values: FloatArray, scrape_ends: FloatArray) -> FloatArray:
     """Return what a counter grew by on the next page from each tick on, which is when it was seen; 0 without one."""
     positions = np.where(new_pages(scrape_ends), np.arange(values.size), values.size)
     following = np.minimum.accumulate(positions[::-1])[::-1]
-    return np.append(np.nan_to_num(values), 0.0)[following]
+    return np.append(or_zero(values), 0.0)[following]
 
 
 def page_gaps(scrape_ends: FloatArray) -> FloatArray:
     """Return the seconds since the page before, in the ticks in which a page arrived; 0 in the others."""
     before = np.append(math.nan, last_known(scrape_ends)[:-1])[: scrape_ends.size]
-    return np.where(new_pages(scrape_ends), np.nan_to_num(scrape_ends - before), 0.0)
+    return np.where(new_pages(scrape_ends), or_zero(scrape_ends - before), 0.0)

@@ -13,11 +13,11 @@ from servetop.analysis.diagnosis.episode import EpisodeKind
 from servetop.analysis.diagnosis.marks import WINDOW, Marks
 from servetop.analysis.diagnosis.queue_detectors import SHORT_QUEUE, batch_full, queueing_of_others
 from servetop.analysis.diagnosis.signals import Signals
-from servetop.analysis.diagnosis.trailing import quotient
+from servetop.analysis.diagnosis.trailing import or_zero, quotient
 from servetop.analysis.engine_gauges import KV_FULL, KV_HIGH
 from servetop.analysis.series.page_rates import LONGEST_UNREAD, Pages
 from servetop.analysis.series.tick_history import TickHistory
-from servetop.core.arrays import FloatArray
+from servetop.core.arrays import BoolArray, FloatArray
 from servetop.core.tick import TICK_SECONDS
 
 _LONGER = 3.0
@@ -66,12 +66,16 @@ def of_engine(signals: Signals, history: TickHistory, start: int, stop: int) -> 
     """
     pages = Pages.of(history, start=start, stop=stop)
 
+    gaps = np.diff(pages.written, prepend=math.nan)
+    rare = gaps > LONGEST_UNREAD
+
     def counted(name: str) -> FloatArray:
-        return _spread(pages, history.column(name, start=pages.first, stop=stop))[start - pages.first :]
+        counts = or_zero(history.column(name, start=pages.first, stop=stop))
+        return (_spread(pages, counts, gaps, rare) if rare.any() else counts)[start - pages.first :]
 
     served = counted("engine_first_tokens")
     exhausted = (signals.kv >= KV_FULL) & (signals.waiting > SHORT_QUEUE)
-    held = quotient(np.nan_to_num(signals.kv), np.nan_to_num(signals.running))
+    held = quotient(or_zero(signals.kv), or_zero(signals.running))
     return replace(
         signals,
         output_tokens=counted("engine_output_tokens"),
@@ -83,17 +87,12 @@ def of_engine(signals: Signals, history: TickHistory, start: int, stop: int) -> 
     )
 
 
-def _spread(pages: Pages, counts: FloatArray) -> FloatArray:
+def _spread(pages: Pages, counts: FloatArray, gaps: FloatArray, rare: BoolArray) -> FloatArray:
     """Return what a counter grew by in each tick; what a rare page counts is spread over as long as it counts.
 
     That is the time after it, because no tick may depend on a later one.
     """
-    found = np.nan_to_num(counts)
-    gaps = np.diff(pages.written, prepend=math.nan)
-    rare = np.nan_to_num(gaps) > LONGEST_UNREAD
-    if not rare.any():
-        return found
-    page, rates = pages.page, np.where(rare, found[pages.places] / gaps * TICK_SECONDS, 0.0)
-    since = (np.arange(found.size) - pages.places[page]) * TICK_SECONDS
+    page, rates = pages.page, np.where(rare, counts[pages.places] / gaps * TICK_SECONDS, 0.0)
+    since = (np.arange(counts.size) - pages.places[page]) * TICK_SECONDS
     held = rare[page] & (since >= 0) & (since < gaps[page])
-    return np.where(held, rates[page], np.where(rare[page], 0.0, found))
+    return np.where(held, rates[page], np.where(rare[page], 0.0, counts))

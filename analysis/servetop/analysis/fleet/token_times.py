@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from servetop.analysis.diagnosis.trailing import or_zero
 from servetop.analysis.exported.metric_spec import BOUND, PER_TOKEN
 from servetop.analysis.exported.metric_values import periods_between
 from servetop.analysis.exported.scrape_history import ScrapeHistory, SeriesName
@@ -66,7 +67,7 @@ class TokenTimes:
         periods = periods_between(history, range(before, stop))
         self._kinds += [_kind(name) for name in periods.columns[len(self._kinds) :]]
         kinds = self._kinds[: len(periods.columns)]
-        known = np.nan_to_num(periods.increases)
+        known = or_zero(periods.increases)
         skipped = first - before
         for own, kind in ((self._seconds, "seconds"), (self._tokens, "tokens"), (self._prompts, "prompts")):
             columns = [number for number, each in enumerate(kinds) if each == kind]

@@ -70,7 +70,6 @@ class JudgedReplica:
         self._rows += samples
         self.events.add((), changes)
         self.scrapes.extend(series)
-        self.token_times.follow(self.scrapes)
         if self._keep is not None:
             self._forget_series(series)
 
@@ -84,6 +83,7 @@ class JudgedReplica:
             self.events.add(SampleRows(self._rows), ())
             self.history.extend(self.events.ticks(ticks))
         self._rows = []
+        self.token_times.follow(self.scrapes)
         at = self.history.ticks[-1].end if len(self.history) else 0.0
         self.judged.update(self.history, self.facts_at(at), until=len(self.history))
         if self._keep is not None and len(self.history) > 2 * self._keep:
@@ -205,6 +205,7 @@ class JudgedReplica:
         if len(self._recent) <= 2 * _SCRAPES:
             return
         named = [position for position, each in enumerate(self._recent) if each.names is not None]
+        self.token_times.follow(self.scrapes)
         start = max((position for position in named if position <= len(self._recent) - _SCRAPES), default=0)
         newest = self._recent[-_SCRAPES:]
         names = self._recent[start].names
