@@ -239,7 +239,7 @@ def _rates(history: TickHistory, start: int, stop: int) -> Rates:
 
 
 def _windowed_rates(history: TickHistory, start: int, stop: int, *, window: float) -> tuple[Rates, float]:
-    """Return the rates and the seconds that they are of: a watched engine's are between its pages, without a client's."""
+    """Return the rates and the seconds that they are of: a watched engine's are between its pages, and of no client."""
     if not history.watched:
         return _rates(history, start, stop), window
     pages = page_span(history, stop, window=window)
