@@ -232,8 +232,12 @@ def _rates(history: TickHistory, start: int, stop: int) -> Rates:
     if seconds <= 0:
         return Rates()
 
+
+    def rate(column: str) -> float:
+        return _rate(history.column(column, start=start, stop=stop), seconds)
+
     return Rates(
-        **{name: _rate(history.column(column, start=start, stop=stop), seconds) for name, column in COUNTED.items()},
+        **{name: rate(column) for name, column in COUNTED.items()},
         **_engine_rates(history, start, stop, seconds),
     )
 
