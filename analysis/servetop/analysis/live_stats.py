@@ -232,7 +232,6 @@ def _rates(history: TickHistory, start: int, stop: int) -> Rates:
     if seconds <= 0:
         return Rates()
 
-
     def rate(column: str) -> float:
         return _rate(history.column(column, start=start, stop=stop), seconds)
 
