@@ -10,12 +10,17 @@ from servetop.analysis.fleet.replica_rows import replica_history
 from servetop.analysis.fleet.replica_ticks import ReplicaTicks
 from servetop.analysis.series.tick_history import ENGINE_DELTA_COLUMNS, GAUGE_COLUMNS, TickHistory
 from servetop.core.events import EngineSample, ReplicaSample
-from servetop.core.interfaces.replica_change import ReplicaChange, ReplicaState
+from servetop.core.interfaces.replica_change import ReplicaChange, ReplicaState, facts_text
+from servetop.core.interfaces.run_source import EngineFacts
 from servetop.core.merged.merged_sample import MergedSample
 from servetop.core.merged.tick_rows import MergedTick, TickRow, TickRows
 from servetop.core.tick import TICK_SECONDS, ClientTick, LoadGauges, Tick
 
 STATES = st.sampled_from(list(ReplicaState))
+ENGINES = st.sampled_from(
+    [None, *(facts_text(EngineFacts(name="vllm", title="vLLM", through=url)) for url in ("", "http://prom:9090"))]
+)
+"""Servers that are read themselves, and one that is known through a Prometheus server."""
 NUMBERS = st.none() | st.integers(0, 3000).map(float)
 VALUES = {
     each.name: NUMBERS
@@ -55,7 +60,10 @@ def server_samples(draw: st.DrawFn) -> list[ReplicaSample | MergedSample]:
 @st.composite
 def server_changes(draw: st.DrawFn) -> list[ReplicaChange]:
     times = sorted(draw(st.lists(st.floats(0.0, 30.0), max_size=4)))
-    return [ReplicaChange(at=at, replica=0, name="gpu0", url="http://gpu0", state=draw(STATES)) for at in times]
+    return [
+        ReplicaChange(at=at, replica=0, name="gpu0", url="http://gpu0", state=draw(STATES), engine=draw(ENGINES))
+        for at in times
+    ]
 
 
 @given(watch_rows(), server_samples(), server_changes())

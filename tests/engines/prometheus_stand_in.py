@@ -16,7 +16,8 @@ Sample = tuple[dict[str, str], float, str]
 """Labels with `__name__`, the time of the scrape, the value as text."""
 
 _SELECTOR = re.compile(
-    r"(?P<count>count by \(__name__\) \()?\{(?P<matchers>.*)\}(?:\[(?P<seconds>\d+)s\])?(?(count)\))"
+    r"(?:(?P<count>count by \(__name__\) \()|(?P<group>group by \(instance\) \())?"
+    r"\{(?P<matchers>.*)\}(?:\[(?P<seconds>\d+)s\])?(?(count)\))(?(group)\))"
 )
 _LOOKBACK = 300.0
 _MATCHER = re.compile(r'(\w+)(=~|!=|=)"((?:[^"\\]|\\.)*)"')
@@ -29,6 +30,10 @@ class PrometheusStandIn:
         self.now = 1_700_000_000.0
         self.samples: list[Sample] = []
         self.queries: list[str] = []
+        self.ended: set[str] = set()
+        """Instances whose last scrape failed: an instant query has their series no more, a range selector still has."""
+        self.is_away = False
+        """Whether it answers HTTP 503, as while it starts."""
         self.url = ""
         self._server: asyncio.Server | None = None
 
@@ -59,6 +64,8 @@ class PrometheusStandIn:
         writer.close()
 
     def _answer(self, path: str, query: str) -> tuple[int, dict[str, Any]]:
+        if self.is_away:
+            return 503, {"status": "error", "errorType": "unavailable", "error": "Service Unavailable"}
         if path != "/api/v1/query":
             return 404, {"status": "error", "errorType": "not_found", "error": "page not found"}
         self.queries.append(query)
@@ -70,6 +77,12 @@ class PrometheusStandIn:
             words = 'invalid parameter "query": 1:1: parse error: unexpected character'
             return 400, {"status": "error", "errorType": "bad_data", "error": words}
         rows = self._matrix(_MATCHER.findall(selector["matchers"]), float(selector["seconds"] or _LOOKBACK))
+        if selector["seconds"] is None:
+            rows = [row for row in rows if row["metric"]["instance"] not in self.ended]
+        if selector["group"]:
+            instances = dict.fromkeys(row["metric"]["instance"] for row in rows)
+            vector = [{"metric": {"instance": each}, "value": [self.now, "1"]} for each in instances]
+            return 200, {"status": "success", "data": {"resultType": "vector", "result": vector}}
         if selector["seconds"] is not None:
             return 200, {"status": "success", "data": {"resultType": "matrix", "result": rows}}
         if selector["count"]:

@@ -35,8 +35,6 @@ READY_INTERVAL = 5.0
 """Seconds between health checks of a watched engine whose metrics are read: whether it takes requests."""
 REFUSED_LIMIT = 1.25
 """Seconds of refused connections after which an attached engine counts as stopped."""
-SAME_SCRAPE = 0.1
-"""Two scrape times of a Prometheus server that differ by less (seconds) are one scrape; it scrapes once a second."""
 SILENT_LIMIT = 60.0
 """Seconds without a response after which an attached engine counts as stopped."""
 EXIT_LIMIT = 5.0
@@ -89,6 +87,7 @@ class EngineHandle:
         self._series = SeriesCollector(exported_metrics(facts))
         self._scraper = scraper
         self._last_sample: EngineSample | None = None
+        self._scraped_at = 0.0
         self._client = client
         self._clock = clock
         self._process = process
@@ -159,8 +158,9 @@ class EngineHandle:
         if scraper.pages.url == self.url:
             self._record_response(first)
         last, age = self._last_sample, first.age
-        if last is not None and age and end - age < last.scrape_end + SAME_SCRAPE:
-            return last
+        if last is not None and first.ok and first.scraped_at and first.scraped_at == self._scraped_at:
+            return last  # known by the server's own time: the age is off by the time of a slow response
+        self._scraped_at = first.scraped_at
         pages = bodies(results)
         sample = scraper.reader.sample(pages, start=start - age, end=end - age) if first.ok else None
         if sample is not None:

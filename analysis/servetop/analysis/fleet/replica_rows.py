@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from servetop.analysis.fleet.replica_ticks import SAMPLE_LIFETIME
+from servetop.analysis.fleet.sample_lifetimes import SAMPLE_LIFETIME, rare_lifetimes
 from servetop.analysis.series.page_rates import WatchedHistory
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.arrays import BoolArray, FloatArray
@@ -76,7 +76,11 @@ class _ReplicaColumns(RowColumns):
         place = np.maximum(found, 0)
         state = np.searchsorted([each.at for each in changes], at, side="right") - 1
         responds = np.array([each.state.responds for each in changes], dtype=np.bool_)[np.maximum(state, 0)]
-        return place, (found >= 0) & (state >= 0) & responds & (at - ends[place] <= SAMPLE_LIFETIME)
+        rare = np.array([each.is_rare for each in changes], dtype=np.bool_)
+        lifetimes: FloatArray | float = SAMPLE_LIFETIME
+        if rare.any():
+            lifetimes = np.where(rare[np.maximum(state, 0)], rare_lifetimes(ends)[place], SAMPLE_LIFETIME)
+        return place, (found >= 0) & (state >= 0) & responds & (at - ends[place] <= lifetimes)
 
     def _row(self, number: int) -> TickRow:
         row = self._source[number]

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import bisect
+from collections import deque
 from collections.abc import Sequence
 from operator import attrgetter
 
+import numpy as np
+
+from servetop.analysis.fleet.sample_lifetimes import SAMPLE_LIFETIME, rare_lifetimes
 from servetop.core.events import EngineSample, ReplicaSample
 from servetop.core.interfaces.replica_change import ReplicaChange, ReplicaState
 from servetop.core.tick import Tick
-
-SAMPLE_LIFETIME = 3.0
-"""Seconds after which a sample does not stand for a server any more that has not been read since."""
 
 
 class ReplicaTicks:
@@ -20,6 +21,11 @@ class ReplicaTicks:
     def __init__(self) -> None:
         self.changes: list[ReplicaChange] = []
         self._sample: ReplicaSample | None = None
+        self._ends: deque[float] = deque(maxlen=3)
+        """When its newest samples were read or scraped, from which it follows how long the last one counts."""
+        self._rare = False
+        self._rare_of: ReplicaChange | None = None
+        """The change after which `_rare` says whether its metrics are those of a Prometheus server."""
         self._later: list[ReplicaSample] = []
 
     def add(self, samples: Sequence[ReplicaSample], changes: Sequence[ReplicaChange]) -> None:
@@ -33,6 +39,7 @@ class ReplicaTicks:
         for tick in ticks:
             while used < len(self._later) and self._later[used].scrape_end <= tick.end:
                 self._sample, used = self._later[used], used + 1
+                self._ends.append(self._sample.scrape_end)
             found.append(Tick(client=tick.client, engine=self._sample_at(tick.end)))
         del self._later[:used]
         return found
@@ -51,4 +58,9 @@ class ReplicaTicks:
         change, sample = self.change_at(at), self._sample
         if change is None or not change.state.responds or sample is None:
             return None
-        return sample if at - sample.scrape_end <= SAMPLE_LIFETIME else None
+        return sample if at - sample.scrape_end <= self._lifetime(change) else None
+
+    def _lifetime(self, change: ReplicaChange) -> float:
+        if change is not self._rare_of:
+            self._rare_of, self._rare = change, change.is_rare
+        return float(rare_lifetimes(np.array(self._ends))[-1]) if self._rare else SAMPLE_LIFETIME

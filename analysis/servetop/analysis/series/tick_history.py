@@ -16,7 +16,7 @@ from servetop.analysis.series.tick_cache import BLOCK, ReadTicks, TickCache
 from servetop.analysis.series.tick_columns import TickColumns
 from servetop.analysis.series.window_cache import WindowCache, charted_percentiles
 from servetop.core.arrays import FloatArray, np
-from servetop.core.bounds import bounded
+from servetop.core.bounds import bounded, bounds_of
 from servetop.core.events import EngineSample
 from servetop.core.histogram import LogHistogram
 from servetop.core.merged.row_columns import RowColumns
@@ -124,7 +124,7 @@ class TickHistory:
         for name, read in (*_GAUGE_GETTERS.items(), *_OBJECTIVE_GETTERS.items()):
             self._columns.extend(name, map(_number, map(read, clients)))
         for name, read in _ENGINE_GETTERS.items():
-            self._columns.extend(name, [math.nan if each is None else bounded(read(each)) for each in samples])
+            self._columns.extend(name, map(bounds_of(name), (None if each is None else read(each) for each in samples)))
         self._columns.extend("throttled", map(_is_throttled, ticks))
         for name, counter in ENGINE_DELTA_COLUMNS.items():
             self._columns.extend(name, self._increases(counter, samples))

@@ -51,6 +51,12 @@ class ReplicaChange:
     """Status of its health page while it takes no requests and its metrics are read, as in `/health: HTTP 503`."""
 
     @property
+    def is_rare(self) -> bool:
+        """Whether its metrics are those that a Prometheus server has of it, as often as that scrapes."""
+        facts = self.facts if self.engine is not None and '"through": "http' in self.engine else None
+        return facts is not None and bool(facts.through)
+
+    @property
     def facts(self) -> EngineFacts | None:
         """What is known about its engine; None if it does not respond, and for damaged JSON."""
         try:

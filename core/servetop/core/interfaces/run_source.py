@@ -60,6 +60,8 @@ class EngineFacts:
     """Seconds by which its metrics page may be older than the scrape; 0: as of the scrape, and before format 1.11."""
     exported: tuple[Mapping[str, Any], ...] = ()
     """The metrics of the engine page, as data, if they are not those that servetop knows for `name`."""
+    through: str = ""
+    """The Prometheus server through which a watched server is known, if it cannot be reached itself; else empty."""
 
     @property
     def attached(self) -> bool:

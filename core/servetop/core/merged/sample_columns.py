@@ -84,4 +84,4 @@ def is_uniform(values: FloatArray) -> bool:
 
 def _column(samples: Sequence[EngineSample | None], name: str) -> FloatArray:
     read = attrgetter(name)
-    return all_bounded([None if each is None else read(each) for each in samples])
+    return all_bounded([None if each is None else read(each) for each in samples], name=name)

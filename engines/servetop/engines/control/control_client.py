@@ -41,6 +41,8 @@ class HttpResult:
     """The request timed out; a later one may succeed."""
     age: float = 0.0
     """Age of the content in seconds on arrival, for content that the server scraped earlier from another server."""
+    scraped_at: float = 0.0
+    """When that was, Unix time by the server's clock: the same for all responses with the same content; else 0."""
     location: str = ""
     """Where a redirect leads; empty if it leads nowhere."""
 

@@ -25,7 +25,7 @@ SERVER_TIME = QUERY + quote("time()")
 MISSED_SCRAPES = 2.0
 """A series older than the newest one by this many of its scrape intervals belongs to a stopped server: ignored."""
 NAMES_SHOWN = 3
-_ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
 @runtime_checkable
@@ -133,7 +133,8 @@ class PrometheusSource:
             return HttpResult(error=self._no_samples())
         now = server_time(clock.json())
         page = scraped.page + self._further_page
-        return HttpResult(200, page, age=0.0 if now is None else max(0.0, now - scraped.at))
+        age = 0.0 if now is None else max(0.0, now - scraped.at)
+        return HttpResult(200, page, age=age, scraped_at=scraped.at)
 
     def _no_samples(self) -> str:
         names = sorted(self._series)
@@ -219,7 +220,7 @@ def _line(labels: dict[str, Any], value: Any) -> str:
 def _labels(labels: dict[str, Any]) -> Iterator[str]:
     for name, value in labels.items():
         if name != "__name__":
-            yield f'{name}="{str(value).translate(_ESCAPES)}"'
+            yield f'{name}="{str(value).translate(ESCAPES)}"'
 
 
 def _result(data: Any) -> Any:

@@ -63,7 +63,8 @@ async def watched_handle(server: AttachedServer, clock: Clock, *, config: Engine
     Metrics of an unknown engine are sampled by their own names; without metrics its health is sampled.
     """
     try:
-        server = _with_batch_limit(server, config.max_num_seqs)
+        facts, remark = with_batch_limit(server.facts, config.max_num_seqs)
+        server = _remarked(replace(server, facts=facts), remark)
         if server.facts.not_exported != GAUGES:
             return _handle(_with_models(server, _probed_page(server) or await _first_page(server.scraper)), clock)
         page = await _first_page(server.scraper)
@@ -95,19 +96,27 @@ def _handle(server: AttachedServer, clock: Clock) -> EngineHandle:
     return handle
 
 
-def _with_batch_limit(server: AttachedServer, limit: int | None) -> AttachedServer:
-    """Take the batch limit that the user gives, because not every engine exports it; what it exports counts first."""
-    exported = server.facts.max_num_seqs
+def with_batch_limit(facts: EngineFacts, limit: int | None) -> tuple[EngineFacts, str]:
+    """Return the facts with the batch limit that the user gives, because not every engine exports it, and a remark.
+
+    What the engine exports counts first, which is the remark; else that is empty.
+    """
+    exported = facts.max_num_seqs
     if limit is None or limit == exported:
-        return server
+        return facts, ""
     if exported is not None:
-        return _remarked(server, f"its batch limit is {exported}, which counts instead of --max-num-seqs {limit}")
-    return replace(server, facts=replace(server.facts, max_num_seqs=limit))
+        return facts, f"its batch limit is {exported}, which counts instead of --max-num-seqs {limit}"
+    return replace(facts, max_num_seqs=limit), ""
+
+
+def page_models(page: HttpResult) -> list[str]:
+    """Return the names of the models in the labels of a metrics page, each once."""
+    return list(dict.fromkeys(map(_plain, _MODEL_NAMES.findall(page.body)))) if page.ok else []
 
 
 def _with_models(server: AttachedServer, page: HttpResult) -> AttachedServer:
     """Say once that the page has several models, all of which count."""
-    names = list(dict.fromkeys(map(_plain, _MODEL_NAMES.findall(page.body)))) if page.ok else []
+    names = page_models(page)
     if len(names) < 2 or (server.scraper is not None and server.scraper.models):
         return server
     shown = _listed(names)

@@ -29,6 +29,8 @@ class WatchedAddress:
 
     name: str
     url: str
+    metrics: str = ""
+    """Where its metrics are if it cannot be reached: a Prometheus server with a selector; empty: nowhere else."""
 
     @classmethod
     def parse(cls, text: str, *, name: str = "") -> WatchedAddress:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
@@ -12,7 +14,7 @@ from servetop.core.errors import EngineError, UsageError
 from servetop.engines.control.connection import route_to
 from servetop.engines.control.control_client import HttpResult, ServerClient
 from servetop.engines.control.server_url import ServerUrl
-from servetop.engines.metrics.prometheus_server import QUERY, MetricsAddress
+from servetop.engines.metrics.prometheus_server import ESCAPES, QUERY, MetricsAddress
 from servetop.run.watch.addresses import WatchedAddress, distinct
 
 TIMEOUT = 10.0
@@ -36,7 +38,8 @@ class PrometheusList:
         address = MetricsAddress.parse(text, option="")
         route = route_to(ServerUrl.parse(address.url).origin, connection, os.environ)
         self._client = ServerClient(address.url, connection=route.connection)
-        self._query = f"group by (instance) ({{{address.match or ''}}})"
+        self._match = address.match or ""
+        self._query = f"group by (instance) ({{{self._match}}})"
 
     @property
     def url(self) -> str:
@@ -48,7 +51,7 @@ class PrometheusList:
         result = await self._client.request(QUERY + quote(self._query), timeout=TIMEOUT)
         if not result.ok:
             raise EngineError(f"no list of servers from the Prometheus server at {self.url} ({_why(result)})")
-        found = {each.url: each for each in _instances(result.json())}
+        found = {each.url: each for each in self._instances(result.json())}
         if not found:
             raise EngineError(
                 f"the Prometheus server at {self.url} knows no instance for the query {self._query}: check the selector"
@@ -59,19 +62,21 @@ class PrometheusList:
         """Close the connection."""
         await self._client.close()
 
+    def _instances(self, data: Any) -> Iterator[WatchedAddress]:
+        """Yield the address of each instance in the response to a query; one that is no address is left out."""
+        result = data.get("data") if isinstance(data, dict) else None
+        rows = result.get("result") if isinstance(result, dict) else None
+        for row in rows if isinstance(rows, list) else ():
+            labels = row.get("metric") if isinstance(row, dict) else None
+            instance = labels.get("instance") if isinstance(labels, dict) else None
+            if isinstance(instance, str) and instance:
+                with suppress(UsageError):
+                    yield replace(WatchedAddress.parse(instance), metrics=self._metrics_of(instance))
 
-def _instances(data: Any) -> Iterator[WatchedAddress]:
-    """Yield the address of each instance in the response to a query; one that is no address is left out."""
-    result = data.get("data") if isinstance(data, dict) else None
-    rows = result.get("result") if isinstance(result, dict) else None
-    for row in rows if isinstance(rows, list) else ():
-        labels = row.get("metric") if isinstance(row, dict) else None
-        instance = labels.get("instance") if isinstance(labels, dict) else None
-        if isinstance(instance, str) and instance:
-            try:
-                yield WatchedAddress.parse(instance)
-            except UsageError:
-                continue
+    def _metrics_of(self, instance: str) -> str:
+        """Return the address of the series of one instance, in the form of `--metrics-url`."""
+        matchers = ",".join(filter(None, (self._match, f'instance="{instance.translate(ESCAPES)}"')))
+        return f"{self.url}/?match={quote(f'{{{matchers}}}')}"
 
 
 def _why(result: HttpResult) -> str:

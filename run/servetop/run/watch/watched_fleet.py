@@ -20,8 +20,6 @@ from servetop.run.watch.addresses import WatchedAddress
 from servetop.run.watch.watched_replica import SAMPLE_PERIOD, WatchedReplica
 from servetop.workload.request_headers import all_headers
 
-SAMPLE_LIFETIME = 3.0
-"""Seconds for which a server's last sample counts towards the sum of all."""
 _LAST_SCRAPE = 3.0
 """Seconds for the last reading of all servers."""
 
@@ -48,6 +46,8 @@ class WatchedFleet:
         self._notes: list[Note] = []
         self._newest: EngineSample | None = None
         self._merged_at = 0.0
+        self._rare: EngineSample | None = None
+        """The sample of a server that is known through a Prometheus server, of which the last sum was made."""
         self._list_trouble = ""
         self._follower: asyncio.Task[None] | None = None
 
@@ -170,11 +170,20 @@ class WatchedFleet:
         return dataclasses.replace(first, replica_urls=tuple(self._numbers), kv_blocks_total=total)
 
     def _merged(self) -> EngineSample | None:
-        """Return the sum of the servers that were read lately; None if none was."""
+        """Return the sum of the servers that were read lately; None if none was.
+
+        A Prometheus server scrapes each server at its own time: a sum once for each scrape of one of them has one
+        scrape of all the others, so that the increases from sum to sum are those of its interval.
+        """
         now = self._clock.now()
-        samples = [each.newest for each in self._replicas.values()]
-        fresh = [each for each in samples if each is not None and now - each.scrape_end <= SAMPLE_LIFETIME]
-        self._newest = merge_samples(fresh, list(self._totals.values())) if fresh else None
+        current = [each for each in self._replicas.values() if each.is_current(now)]
+        fresh = [sample for each in current if (sample := each.newest) is not None]
+        rare = next((each.newest for each in current if each.is_rare), None)
+        if rare is not None and rare is self._rare:
+            return None
+        self._rare, self._newest = rare, merge_samples(fresh, list(self._totals.values())) if fresh else None
+        if rare is not None and self._newest is not None:
+            self._newest = dataclasses.replace(self._newest, scrape_start=rare.scrape_start, scrape_end=rare.scrape_end)
         self._merged_at = now if fresh else self._merged_at  # the first sum at once: increases count from it
         return self._newest
 

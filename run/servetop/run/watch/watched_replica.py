@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import math
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
+from servetop.analysis.fleet.sample_lifetimes import SAMPLE_LIFETIME, rare_lifetimes
 from servetop.core.clock import Clock
 from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError, UsageError
@@ -16,12 +20,12 @@ from servetop.core.interfaces.replica_change import ReplicaChange, ReplicaState,
 from servetop.core.interfaces.run_source import EngineFacts
 from servetop.core.interfaces.series_scrape import PROCESS_START, SeriesScrape
 from servetop.core.text import formats
-from servetop.engines.attach import attach_engine
 from servetop.engines.control.retry_delay import retry_delay
 from servetop.engines.handle import EngineHandle
 from servetop.engines.metrics.metrics_sampler import EngineSampler
 from servetop.engines.metrics.sample_merge import COUNTERS, CounterIncreases
 from servetop.engines.metrics.series_collector import SeriesPacker
+from servetop.engines.watching.scraped_server import SCRAPED_PERIOD, attach_listed
 from servetop.run.loop.metrics_notes import MetricsNotes
 from servetop.run.watch.addresses import WatchedAddress
 
@@ -62,6 +66,10 @@ class WatchedReplica:
         self._packer, self._metrics_notes = SeriesPacker(), MetricsNotes()
         self._update = ReplicaUpdate()
         self._newest: EngineSample | None = None
+        self._last: EngineSample | None = None
+        """The sample of the last reading, at the end of the watch."""
+        self._ends: deque[float] = deque(maxlen=3)
+        """When its newest samples were read, or scraped by a Prometheus server."""
         self._restarted = asyncio.Event()
         self._attached_now = False
         """Whether no sample was read since the last attempt to attach succeeded."""
@@ -88,7 +96,20 @@ class WatchedReplica:
     @property
     def newest(self) -> EngineSample | None:
         """Its newest sample; None while it cannot be read."""
-        return None if self._sampler is None else self._sampler.newest
+        return None if self._sampler is None else self._last or self._sampler.newest
+
+    @property
+    def is_rare(self) -> bool:
+        """Whether its metrics are those that a Prometheus server has of it, as often as that scrapes."""
+        return self.facts is not None and bool(self.facts.through)
+
+    def is_current(self, at: float) -> bool:
+        """Whether its newest sample stands for it at `at` seconds."""
+        newest = self.newest
+        if newest is None:
+            return False
+        lifetime = float(rare_lifetimes(np.array(self._ends))[-1]) if self.is_rare and self._ends else SAMPLE_LIFETIME
+        return at - newest.scrape_end <= lifetime
 
     def rename(self, address: WatchedAddress) -> None:
         """Take another name."""
@@ -115,6 +136,7 @@ class WatchedReplica:
             self._handle.collect_series_next()
             sample = await self._handle.sample()
             self._add_samples([sample] if sample is not None and sample is not self._newest else [])
+            self._last = sample
 
     async def _watch(self) -> None:
         lost_at = self._clock.now()
@@ -128,7 +150,8 @@ class WatchedReplica:
     async def _attach(self) -> bool:
         """Attach, and begin to read the metrics; whether that worked."""
         try:
-            handle = await attach_engine(self._config, self._clock, headers=self._headers, watched=True)
+            metrics = self.address.metrics
+            handle = await attach_listed(self._config, self._clock, headers=self._headers, metrics=metrics)
         except (EngineError, UsageError) as error:
             self._note_failure(error)
             self.tried.set()
@@ -141,7 +164,7 @@ class WatchedReplica:
         self._note_attached(before, handle.facts)
         self._restarted.clear()
         self._attached_now, self._read_since_attached = True, False
-        period = max(SAMPLE_PERIOD, handle.engine.scrape_period)
+        period = SCRAPED_PERIOD if handle.facts.through else max(SAMPLE_PERIOD, handle.engine.scrape_period)
         offset = period * (self.number * _SPREAD % 1.0)
         self._sampler = EngineSampler(handle, self._clock, period=period, offset=offset, sparing=True)
         self._sampler.start()
@@ -189,6 +212,7 @@ class WatchedReplica:
             if self._newest is not None and _counts_again(self._newest, sample):
                 self._note_restart(again=not self._attached_now)
             self._newest, self._attached_now = sample, False
+            self._ends.append(sample.scrape_end)
             self.totals.add(sample)
             values = {each.name: getattr(sample, each.name) for each in dataclasses.fields(sample)}
             self._update.samples.append(ReplicaSample(replica=self.number, **values))

@@ -24,7 +24,8 @@ from servetop.analysis.fleet.replica_row import (
     state_of,
 )
 from servetop.analysis.fleet.replica_rows import replica_history
-from servetop.analysis.fleet.replica_ticks import SAMPLE_LIFETIME, ReplicaTicks
+from servetop.analysis.fleet.replica_ticks import ReplicaTicks
+from servetop.analysis.fleet.sample_lifetimes import LONGEST_LIFETIME
 from servetop.analysis.fleet.slower_servers import LOOKBACK, SLOWER, PacedServer, slower_text
 from servetop.analysis.fleet.token_times import PROMPTS_WINDOW, TokenTimes
 from servetop.analysis.live_stats import LiveStats, watched_stats
@@ -77,7 +78,7 @@ class JudgedReplica:
         """Add the next ticks of the watch, and judge them."""
         if ticks.merged and not len(self.history):
             self.history = replica_history(ticks.rows, self._rows, self.events.changes)
-            stale = last_tick(ticks.rows[-1]).end - SAMPLE_LIFETIME
+            stale = last_tick(ticks.rows[-1]).end - LONGEST_LIFETIME
             self.events.add(SampleRows(row for row in self._rows if last_sample(row).scrape_end > stale), ())
         else:
             self.events.add(SampleRows(self._rows), ())
