@@ -58,6 +58,12 @@ def test_the_diagnosis_keeps_its_advice_on_narrow_screens(canned: ModuleType, fr
     assert text([draw_diagnosis(found, 30)]) == "▲ KV-bound → max_num_seqs ≈ 1…"
 
 
+def test_a_run_that_drains_is_quiet_and_a_watched_server_that_takes_no_requests_is_a_warning() -> None:
+    found = Diagnosis(bottleneck=Bottleneck.DRAINING, evidence=("since 0:25",))
+    assert draw_diagnosis(found, 80)[0] == ("· ", "muted")
+    assert draw_diagnosis(found, 80, watched=True)[0] == ("▲ ", "warn")
+
+
 def test_a_long_reason_is_shortened_rather_than_dropped() -> None:
     reason = "HTTP 400: max_tokens=5000 cannot be greater than max_model_len=1024. Please request fewer output tokens."
     found = Diagnosis(

@@ -107,3 +107,6 @@ def test_a_server_differs_from_most_of_them_not_from_one() -> None:
     }
     assert differences({0: FACTS, 1: old}) == {}, "of two nothing is usual"
     assert differences({}) == {}
+    unknown = replace(FACTS, version=None)
+    assert differences({0: FACTS, 1: FACTS, 2: unknown}) == {}, "what is not known is not different"
+    assert differences({0: unknown, 1: unknown, 2: FACTS}) == {}

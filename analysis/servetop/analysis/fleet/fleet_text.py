@@ -123,10 +123,13 @@ def skew(values: Sequence[float]) -> float:
 
 
 def differences(facts: Mapping[int, EngineFacts]) -> dict[int, str]:
-    """Return what is not as at most servers, by number; servers without a difference are left out."""
+    """Return what is not as at most servers, by number; servers without a difference are left out.
+
+    What is not known of a server, such as the version of one that only Prometheus can reach, is not different.
+    """
     found: dict[int, list[str]] = {}
     for name in _COMPARED:
-        values = {number: getattr(each, name) for number, each in facts.items()}
+        values = {number: value for number, each in facts.items() if (value := getattr(each, name)) is not None}
         usual, count = Counter(values.values()).most_common(1)[0] if values else (None, 0)
         if 2 * count > len(values):
             for number, value in values.items():

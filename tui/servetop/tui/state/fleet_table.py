@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 
 from servetop.analysis.fleet.replica_row import ReplicaClass, ReplicaRow
@@ -14,6 +15,9 @@ from servetop.tui.state.fleet_state import FleetFrame
 
 _LONGEST_NAME = 24
 _STATE = 22
+_MARK = 8
+"""Cells by which the state is wider, if there is room, where it has what differs."""
+_ELSEWHERE = re.compile(r" \([^()]* elsewhere\)")
 _COLUMNS = ("run", "wait", "KV", "preempt", "tok/s", "TTFT p90")
 _WIDTHS = {name: max(len(name) + 1, 8) for name in _COLUMNS}
 _NARROW_COLUMNS = tuple(name for name in _COLUMNS if name != "preempt")
@@ -38,13 +42,17 @@ def fleet_rows(
     rows = listed_rows(fleet)
     wide = min(_LONGEST_NAME, max([len("server"), *(len(row.name) for row in rows)]))
     columns = _COLUMNS if 4 + wide + _STATE + sum(_WIDTHS.values()) <= width else _NARROW_COLUMNS
-    heading = f"  {'server':<{wide}}  {'state':<{_STATE}}" + "".join(f"{name:>{_WIDTHS[name]}}" for name in columns)
+    room = max(width - 4 - wide - _STATE - sum(_WIDTHS[name] for name in columns), 0)
+    inside = any(row.differs and len(_behind(row)) > room for row in rows)
+    state_wide = _STATE + min(room, _MARK) if inside else _STATE
+    heading = f"  {'server':<{wide}}  {'state':<{state_wide}}" + "".join(f"{name:>{_WIDTHS[name]}}" for name in columns)
     sums = [fitted([(text, "")], width) for text in (fleet.totals, fleet.skew) if text]
     if height is not None:
         sums = sums[: max(height - 1 - len(rows), 0)]
     shown, hidden = _visible(rows, None if height is None else height - len(sums) - 1, selected)
     number = None if selected is None else selected.number
-    table = [fitted(_row(row, wide, columns, marked=row.number == number), width) for row in shown]
+    widths = wide, state_wide
+    table = [fitted(_row(row, widths, columns, marked=row.number == number, inside=inside), width) for row in shown]
     more = [fitted([(f"  {hidden} more", "muted")], width)] if hidden else []
     return [*sums, fitted([(heading, "muted")], width), *table, *more]
 
@@ -61,25 +69,36 @@ def _visible(
     return rows[first : first + count], len(rows) - count
 
 
-def _row(row: ReplicaRow, wide: int, columns: Sequence[str], *, marked: bool) -> TextRow:
+def _row(row: ReplicaRow, widths: tuple[int, int], columns: Sequence[str], *, marked: bool, inside: bool) -> TextRow:
+    """Return the cells of a server; what differs is behind its figures, or `inside` its state where that is cut."""
+    wide, state_wide = widths
     name = f"{shortened(sanitize_line(row.name), wide):<{wide}}  "
     since = "" if math.isnan(row.since) else f" since {formats.clock(row.since)}"
     if row.kind is ReplicaClass.RESTARTED and row.restarted_at is not None:
         since = f", restarted {formats.clock(row.restarted_at)}"
     named = "slower" if row.kind is ReplicaClass.SLOW else row.state
-    state = f"{shortened(named + since, _STATE):<{_STATE}}"
-    slower = f"  {SLOWER}: {row.slower}" if row.slower else ""
-    differs = f"  ≠ {sanitize_line(row.differs)}" if row.differs else ""
+    own = inside and row.differs != ""
+    state = shortened(named + since, state_wide - 2 if own else state_wide)
+    mark = shortened(f" ≠ {_ELSEWHERE.sub('', sanitize_line(row.differs))}", state_wide - len(state)) if own else ""
     figures = "".join(f"{_figures(row)[name]:>{_WIDTHS[name]}}" for name in columns)
     pointer: Run = ("▸ ", "cursor") if marked else ("  ", "")
     return [
         pointer,
         (name, "strong"),
         (state, "" if row.kind in _CALM else "warn"),
+        (f"{mark:<{state_wide - len(state)}}", "warn"),
         (figures, ""),
-        (slower, "warn"),
-        (differs, "warn"),
+        (_slower(row) if own else _behind(row), "warn"),
     ]
+
+
+def _slower(row: ReplicaRow) -> str:
+    return f"  {SLOWER}: {row.slower}" if row.slower else ""
+
+
+def _behind(row: ReplicaRow) -> str:
+    """Return what is said of a server behind its figures."""
+    return _slower(row) + (f"  ≠ {sanitize_line(row.differs)}" if row.differs else "")
 
 
 def _figures(row: ReplicaRow) -> Mapping[str, str]:

@@ -13,6 +13,7 @@ from servetop.tui.panels.panel import Panel
 from servetop.tui.state.frame import Frame
 
 _QUIET = ("·", "muted")
+_WARNING = ("▲", "warn")
 _STYLES = {
     Bottleneck.HEADROOM: ("✓", "good"),
     Bottleneck.SERVING: ("✓", "good"),
@@ -58,7 +59,7 @@ class DiagnosisLine(Panel):
     def draw(self, frame: Frame, width: int, height: int) -> list[TextRow]:  # noqa: ARG002
         if frame.pointed is None and frame.end is not None and not frame.watched:
             return [_draw_end(frame, width)]
-        return [draw_diagnosis(frame.verdict, width)]
+        return [draw_diagnosis(frame.verdict, width, watched=frame.watched)]
 
 
 def _draw_end(frame: Frame, width: int) -> TextRow:
@@ -96,12 +97,14 @@ def draw_headline(story: Story, width: int) -> TextRow:
     return fitted(row, width)
 
 
-def draw_diagnosis(diagnosis: Diagnosis, width: int) -> TextRow:
+def draw_diagnosis(diagnosis: Diagnosis, width: int, *, watched: bool = False) -> TextRow:
     """Return the limit, its evidence and the advice; if there is no room, evidence is dropped from the end.
 
-    A long piece, such as the reason of failing requests, is shortened instead.
+    A long piece, such as the reason of failing requests, is shortened instead. A run drains as planned; that a server
+    which is `watched` takes no requests is a warning, as in the table of servers.
     """
-    symbol, style = _STYLES.get(diagnosis.bottleneck, ("▲", "warn"))
+    calm = _STYLES.get(diagnosis.bottleneck, _WARNING)
+    symbol, style = _WARNING if watched and diagnosis.bottleneck is Bottleneck.DRAINING else calm
     advice: list[Run] = [(" → ", "muted"), (diagnosis.advice, "strong")] if diagnosis.advice else []
     limit: list[Run] = [(f"{symbol} ", style), (diagnosis.bottleneck.value, style)]
     pieces = [sanitize_line(piece) for piece in diagnosis.evidence]
