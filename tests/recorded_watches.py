@@ -45,10 +45,12 @@ def watch_of_pages(
     until: float | None = None,
     thresholds: Sequence[str] = (),
     hold: float = 10.0,
+    counts_answers: bool = True,
 ) -> Path:
     """Write a watch of one server with a page of each `every` seconds, such as that of a Prometheus server.
 
-    TTFT is up to 0.1 s, and from `slow_from` on from 0.5 to 1 s. From `until` on the server does not respond.
+    TTFT is up to 0.1 s, and from `slow_from` on from 0.5 to 1 s, while every fourth request fails, if the server
+    `counts_answers` by status. From `until` on the server does not respond.
     """  # fmt: skip
     config = replace(ONE, thresholds=tuple(thresholds), watch=WatchConfig(hold=hold))
     recorder = Recorder.create(path, RunHeader(config=config, anchor=ClockAnchor.take()))
@@ -57,17 +59,20 @@ def watch_of_pages(
     for tick in paged_ticks(every=every, seconds=seconds, until=until):
         new = [tick.engine] if tick.engine is not None and tick.engine != newest else []
         newest = tick.engine if new else newest
-        series = [_first_tokens(each.scrape_end, slow_from=slow_from) for each in new]
+        series = [_counted(each.scrape_end, slow_from=slow_from, answers=counts_answers) for each in new]
         recorder.commit(TickTransaction(tick=tick, engine_samples=new, engine_series=series))
     recorder.close(RunEnd(at=seconds, exit_code=0, reason=""))
     return path
 
 
-def _first_tokens(at: float, *, slow_from: float) -> SeriesScrape:
-    """Return a page's histogram of TTFT, by two requests a second."""
-    fast = 2 * min(at, slow_from)
-    names = "\n".join(f"vllm:time_to_first_token_seconds_bucket{{le={bound}}}" for bound in ("0.1", "0.5", "1", "+Inf"))
-    return SeriesScrape(at=at, names=names, numbers=pack_numbers([fast, fast, 2 * at, 2 * at]))
+def _counted(at: float, *, slow_from: float, answers: bool) -> SeriesScrape:
+    """Return a page's histogram of TTFT and its answers, by two requests a second."""
+    fast, failed = 2 * min(at, slow_from), max(at - slow_from, 0.0) / 2
+    values = {f"vllm:time_to_first_token_seconds_bucket{{le={bound}}}": fast for bound in ("0.1", "0.5")}
+    values |= {f"vllm:time_to_first_token_seconds_bucket{{le={bound}}}": 2 * at for bound in ("1", "+Inf")}
+    if answers:
+        values |= {"http_requests_total{status=2xx}": 2 * at - failed, "http_requests_total{status=5xx}": failed}
+    return SeriesScrape(at=at, names="\n".join(values), numbers=pack_numbers(values.values()))
 
 
 def watch_of_three(path: Path, *, thresholds: Sequence[str] = ()) -> Path:

@@ -16,7 +16,7 @@ from servetop.engines.handle import EngineHandle
 from servetop.engines.watching.scraped_server import AFTER_OUTAGE, PRESENCE_PERIOD, attach_scraped
 from tests.engines.prometheus_stand_in import PrometheusStandIn
 
-UNREACHABLE = EngineError("nothing answers at http://gpu7:8000 (no such host)")
+UNREACHABLE = EngineError("nothing answers at http://gpu7:8000 (no such host): is the server up? try: curl …")
 
 
 @pytest.fixture
@@ -60,7 +60,8 @@ async def test_engine_model_and_figures_are_those_of_its_series_alone(prometheus
     assert handle.facts.model
     assert sample is not None
     assert sample.generation_tokens_total is not None
-    assert handle.remark.startswith(f"it is read through the Prometheus server at {prometheus.url}, because it is not")
+    why = "nothing answers at http://gpu7:8000 (no such host)"
+    assert handle.remark == f"it is read through the Prometheus server at {prometheus.url}: {why}"
     await handle.stop()
 
 

@@ -16,6 +16,7 @@ from servetop.core.errors import UsageError
     [
         ("kv_usage<90%", "kv_usage", "<", 0.9),
         (" waiting <= 10 ", "waiting", "<=", 10.0),
+        ("error_rate<1%", "error_rate", "<", 0.01),
         ("preemptions/s<0.5", "preemptions/s", "<", 0.5),
         ("ttft_p90<500ms", "ttft_p90", "<", 0.5),
         ("queue_p50<=1.5s", "queue_p50", "<=", 1.5),
@@ -34,6 +35,7 @@ def test_a_condition_is_a_metric_and_a_limit_with_its_unit(text: str, metric: st
     [
         ("kv_usage", "is not a threshold of a watch: use METRIC<LIMIT"),
         ("kv_usage<90", "the limit of kv_usage is a percentage, as in 90%"),
+        ("error_rate<0.01", "the limit of error_rate is a percentage, as in 90%"),
         ("waiting<5ms", "the limit of waiting is a number without a unit"),
         ("ttft_p90<0.5", "the limit of ttft_p90 is ms or s, as in 500ms"),
         ("ttft_p90<1.2.3s", "'1.2.3' is not a number"),

@@ -38,6 +38,19 @@ def test_ten_seconds_in_which_a_page_arrives_have_what_it_ends_and_the_next_ones
     assert judged(path, hold=60.0).broken == "ttft_p90<500ms was broken from 3:10 to the end", "a page is of 3:01"
 
 
+@pytest.mark.parametrize("every", [1.0, 15.0, 60.0])
+def test_the_share_of_failed_requests_is_judged_from_page_to_page(tmp_path: Path, every: float) -> None:
+    path = watch_of_pages(tmp_path / "watch.servetop", every=every, seconds=500.0, slow_from=181.0)
+    assert judged(path, "error_rate<25%", hold=180.0).broken.startswith("error_rate<25% was broken from 3:")
+    assert judged(path, "error_rate<26%") == ThresholdResult()
+    assert judged(path, "error_rate<1%", hold=340.0) == ThresholdResult()
+
+
+def test_a_server_that_does_not_count_its_failures_has_no_error_rate(tmp_path: Path) -> None:
+    path = watch_of_pages(tmp_path / "watch.servetop", every=1.0, seconds=60.0, counts_answers=False)
+    assert judged(path, "error_rate<1%").undecided == "error_rate<1%: error_rate was not measured"
+
+
 @pytest.mark.parametrize("text", [TTFT, "output_tokens/s>1"])
 def test_one_page_decides_no_latency_and_no_rate(tmp_path: Path, text: str) -> None:
     path = watch_of_pages(tmp_path / "watch.servetop", every=60.0, seconds=50.0, thresholds=(text,))

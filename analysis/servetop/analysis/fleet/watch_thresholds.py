@@ -24,7 +24,9 @@ RATES = {
 LATENCIES = {"ttft": "TTFT", "itl": "ITL", "tpot": "TPOT", "e2el": "E2EL", "queue": "time in the queue"}
 """Latencies of the engine's histograms, with their names on the engine page; `_p50` or `_p90` follows."""
 QUANTILES = ("p50", "p90")
-METRICS = (*GAUGES, *RATES, *(f"{name}_{quantile}" for name in LATENCIES for quantile in QUANTILES))
+ERROR_RATE = "error_rate"
+"""The share of requests that the server failed, by its own counters."""
+METRICS = (*GAUGES, ERROR_RATE, *RATES, *(f"{name}_{quantile}" for name in LATENCIES for quantile in QUANTILES))
 _PATTERN = re.compile(r"\s*(?P<metric>[a-z][\w/]*)\s*(?P<sign><=|>=|<|>)\s*(?P<limit>[\d.]+)\s*(?P<unit>%|[a-z]*)\s*")
 _SCALES = {"%": {"%": 0.01}, "": {"": 1.0}, "s": {"ms": 1e-3, "s": 1.0}}
 
@@ -66,7 +68,7 @@ def parse_watch_threshold(text: str) -> WatchThreshold:
     if metric not in METRICS:
         close = difflib.get_close_matches(metric, METRICS, n=3, cutoff=0.5) or METRICS
         raise UsageError(f"{text!r}: a watch has no metric {metric!r}: use {', '.join(close)}")
-    kind = GAUGES.get(metric, "" if metric in RATES else "s")
+    kind = {**GAUGES, ERROR_RATE: "%", **dict.fromkeys(RATES, "")}.get(metric, "s")
     try:
         limit = float(match["limit"]) * _SCALES[kind][unit]
     except KeyError:

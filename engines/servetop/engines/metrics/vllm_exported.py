@@ -51,6 +51,7 @@ VLLM_EXPORTED: tuple[MetricSpec, ...] = (
     mean_of(_QUEUE, "tokens/iteration, mean", f"{_V}iteration_tokens_total"),
     quantiles_of(_QUEUE, "tokens/iteration", f"{_V}iteration_tokens_total", unit=Unit.TOKENS),
     rate_of(_QUEUE, "finished:", f"{_V}request_success", by="finished_reason", unit=_RPS),
+    rate_of(_QUEUE, "HTTP answers:", "http_requests", by="status", unit=_RPS),
     rate_of(_QUEUE, "rejected:", f"{_V}admission_rejections", by="reason", unit=_RPS),
     rate_of(_QUEUE, "corrupted requests", f"{_V}corrupted_requests", unit=_RPS),
     gauge_of(_LORA, "runs:", RUNNING, by=ADAPTER),

@@ -39,6 +39,8 @@ SCRAPED_PERIOD = 5.0
 PRESENCE_PERIOD = 10.0
 """Seconds between two questions whether the series still exist."""
 PRESENCE_TIMEOUT = 5.0
+_ADVICE = ": is the server up?"
+"""Begins the advice of an error that is none where the server is read elsewhere."""
 AFTER_OUTAGE = 150.0
 """Seconds after an outage of the Prometheus server in which a series may be missing: two scrapes of one a minute."""
 
@@ -79,7 +81,7 @@ async def attach_scraped(config: EngineConfig, clock: Clock, *, metrics: str, un
     except BaseException:
         await client.close()
         raise
-    why = f"it is read through the Prometheus server at {client.url}, because it is not reached itself ({unreachable})"
+    why = f"it is read through the Prometheus server at {client.url}: {str(unreachable).partition(_ADVICE)[0]}"
     handle.remark = "; ".join(filter(None, (why, handle.remark)))
     return handle
 

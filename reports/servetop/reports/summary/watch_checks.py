@@ -12,7 +12,9 @@ from servetop.analysis.diagnosis.trailing import trailing_all
 from servetop.analysis.engine_gauges import kv_usages
 from servetop.analysis.exported.metric_values import metric_values, periods_between
 from servetop.analysis.exported.scrape_history import ScrapeHistory
+from servetop.analysis.fleet.failed_requests import failed_share
 from servetop.analysis.fleet.watch_thresholds import (
+    ERROR_RATE,
     GAUGES,
     LATENCIES,
     RATES,
@@ -91,8 +93,10 @@ def _values(
         return history.column(metric), TICK_SECONDS
     if metric in RATES:
         return _rate(history, RATES[metric]), TICK_SECONDS
-    name, _, quantile = metric.partition("_")
     seconds = history.end_of(-1) if len(history) else 0.0
+    if metric == ERROR_RATE:
+        return _error_rate(series, seconds=seconds), WINDOW
+    name, _, quantile = metric.partition("_")
     return _quantiles(facts, series, LATENCIES[name], quantile, seconds=seconds), WINDOW
 
 
@@ -121,9 +125,8 @@ def _quantiles(
     the one after them, if the source has pages that rarely.
     """
     specs = [] if facts is None else [spec for spec in exported_metrics(facts) if spec.name == name]
-    edges = np.arange(math.floor(seconds / WINDOW) + 1, dtype=np.float64) * WINDOW
+    edges, positions = _edges(series, seconds)
     unknown = np.full(max(len(edges) - 1, 0), np.nan)
-    positions = sorted({max(series.up_to(float(edge)) - 1, 0) for edge in edges})
     if not specs or len(positions) < 2:
         return unknown
     values = metric_values(specs, periods_between(series, positions))
@@ -132,6 +135,21 @@ def _quantiles(
         return unknown
     period = _periods_of(edges, series, positions)
     return np.where(period >= 0, (found.p90 if quantile == "p90" else found.values)[period], np.nan)
+
+
+def _error_rate(series: ScrapeHistory, *, seconds: float) -> FloatArray:
+    """Return the share of requests that failed in each whole ten seconds, as `_quantiles` does a quantile."""
+    edges, positions = _edges(series, seconds)
+    if len(positions) < 2:
+        return np.full(max(len(edges) - 1, 0), np.nan)
+    period = _periods_of(edges, series, positions)
+    return np.where(period >= 0, failed_share(periods_between(series, positions))[period], np.nan)
+
+
+def _edges(series: ScrapeHistory, seconds: float) -> tuple[FloatArray, Sequence[int]]:
+    """Return the edges of each whole ten seconds, and the positions of the scrapes at them, each once."""
+    edges = np.arange(math.floor(seconds / WINDOW) + 1, dtype=np.float64) * WINDOW
+    return edges, sorted({max(series.up_to(float(edge)) - 1, 0) for edge in edges})
 
 
 def _periods_of(edges: FloatArray, series: ScrapeHistory, positions: Sequence[int]) -> IntArray:
