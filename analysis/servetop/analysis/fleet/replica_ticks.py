@@ -25,7 +25,7 @@ class ReplicaTicks:
         """When its newest samples were read or scraped, from which it follows how long the last one counts."""
         self._rare = False
         self._rare_of: ReplicaChange | None = None
-        """The change after which `_rare` says whether its metrics are those of a Prometheus server."""
+        """The change for which `_rare` is known: whether its metrics are those of a Prometheus server."""
         self._later: list[ReplicaSample] = []
 
     def add(self, samples: Sequence[ReplicaSample], changes: Sequence[ReplicaChange]) -> None:
