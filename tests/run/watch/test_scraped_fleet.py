@@ -111,6 +111,9 @@ def test_a_prometheus_server_that_is_away_for_a_while_ends_no_server(tmp_path: P
             prometheus.is_away = True
             await until(lambda: "no metrics from the Prometheus server" in notes(reader))
             await until(lambda: "the last list stays in force" in notes(reader))
+            said = len(reader.ticks())
+            await until(lambda: len(reader.ticks()) > said + 4)
+            assert reader.ticks()[-1].engine is not None, "the sum counts as long as the scrapes of its servers"
             prometheus.is_away = False
             prometheus.now += 15.0
             prometheus.scrape(PAGE.format(output=700.0, **COUNTS), "127.0.0.1:1")

@@ -95,8 +95,10 @@ class WatchedReplica:
 
     @property
     def newest(self) -> EngineSample | None:
-        """Its newest sample; None while it cannot be read."""
-        return None if self._sampler is None else self._last or self._sampler.newest
+        """Its newest sample; None while it cannot be read, but that of a Prometheus server counts as long as it did."""
+        if self._sampler is None or self.is_rare:
+            return None if self._sampler is None else self._newest
+        return self._last or self._sampler.newest
 
     @property
     def is_rare(self) -> bool:
