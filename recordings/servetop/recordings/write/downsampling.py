@@ -6,6 +6,8 @@ take the rows that follow. A process that is killed leaves a step undone, and no
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import math
 import sqlite3
 from collections.abc import Callable, Hashable, Sequence
@@ -120,23 +122,27 @@ class Downsampling:
         self, table: _SampleTable, end: float, read: dict[str, int], before: dict[tuple[str, Hashable], Row]
     ) -> None:
         """Merge the samples of each server or device up to a time."""
-        rows = self._rows(table.name, f"seq > ? ORDER BY seq LIMIT {_MOST_ROWS}", (read.get(table.name, 0),))
-        stop = next((at for at, row in enumerate(rows) if row[table.time] > end), len(rows))
+        where = f"seq > ? ORDER BY seq LIMIT {_MOST_ROWS}"
+        rows = self._rows(table.name, where, (read.get(table.name, 0),), until=lambda row: row[table.time] > end)
         by_key: dict[Hashable, list[Row]] = {}
-        for row in rows[:stop]:
+        for row in rows:
             by_key.setdefault(row[table.key] if table.key else None, []).append(row)
         for key, of_one in by_key.items():
             merged = table.merge(of_one, before.get((table.name, key)))
             if merged is not None:
                 self._replace(table.name, of_one, merged)
             before[table.name, key] = _carried(of_one, before.get((table.name, key)))
-        if stop:
-            read[table.name] = rows[stop - 1]["seq"]
+        if rows:
+            read[table.name] = rows[-1]["seq"]
 
-    def _rows(self, table: str, where: str, parameters: Sequence[Any]) -> list[Row]:
-        cursor = self._connection.execute(f"SELECT * FROM {table} WHERE {where}", parameters)
-        names = [each[0] for each in cursor.description]
-        return [dict(zip(names, row, strict=True)) for row in cursor]
+    def _rows(
+        self, table: str, where: str, parameters: Sequence[Any], *, until: Callable[[Row], bool] = lambda _: False
+    ) -> list[Row]:
+        """Return rows up to the first one that is `until`; those after it, such as those of an hour, are not read."""
+        with contextlib.closing(self._connection.execute(f"SELECT * FROM {table} WHERE {where}", parameters)) as cursor:
+            names = [each[0] for each in cursor.description]
+            rows = (dict(zip(names, row, strict=True)) for row in cursor)
+            return list(itertools.takewhile(lambda row: not until(row), rows))
 
     def _replace(self, table: str, rows: Sequence[Row], merged: Row) -> None:
         """Delete rows except the last one, which becomes the merged one."""
