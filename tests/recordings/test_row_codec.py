@@ -31,7 +31,7 @@ from servetop.core.interfaces.series_scrape import SeriesScrape
 from servetop.core.interfaces.skipped_cell import SkippedCell
 from servetop.core.tick import ClientTick, LoadGauges, Tick
 from servetop.recordings.format import schema
-from servetop.recordings.format.row_codec import RepeatedReader, columns_of
+from servetop.recordings.format.row_codec import RepeatedReader, RowBlock, columns_of
 from servetop.recordings.format.tick_codec import pack_histogram, unpack_histograms
 from servetop.recordings.read.open import OpenedFile
 from servetop.recordings.read.table_reader import TableReader
@@ -269,3 +269,11 @@ def test_following_rows_with_the_same_values_are_one_event() -> None:
     assert read(row) == first
     older = {name: value for name, value in row.items() if name != "sender_class"}
     assert read(older) == read(older) == LoadGauges(stage=1, in_flight=2)
+
+
+def test_a_block_of_rows_makes_each_row_a_mapping_of_its_names() -> None:
+    block = RowBlock(("seq", "at"), [(1, 0.5, True), (2, 1.5, True)])
+    assert list(block) == [{"seq": 1, "at": 0.5}, {"seq": 2, "at": 1.5}]
+    assert (block[1], list(block[:1]), len(block)) == ({"seq": 2, "at": 1.5}, [{"seq": 1, "at": 0.5}], 2)
+    assert block.columns == {"seq": (1, 2), "at": (0.5, 1.5)}
+    assert RowBlock(("seq",), []).columns == {}

@@ -26,7 +26,7 @@ def bounds_of(name: str) -> Callable[[float | int | None], float]:
     return time_of_page if name.startswith("scrape_") else bounded
 
 
-def all_bounded(values: Sequence[float | None], *, name: str = "") -> FloatArray:
+def all_bounded(values: Sequence[float | None] | FloatArray, *, name: str = "") -> FloatArray:
     """Return `bounded` of each value, or for the times of pages `time_of_page`; shape (values,)."""
     found = np.array(values, dtype=np.float64)  # None becomes NaN
     least = -LARGEST_VALUE if name.startswith("scrape_") else 0

@@ -4,7 +4,7 @@ import pytest
 
 from servetop.core.events import EngineSample
 from servetop.core.merged.merged_sample import MergedSample
-from servetop.core.merged.sample_columns import SampleColumns
+from servetop.core.merged.sample_columns import HighestColumns, SampleColumns
 
 
 def sample(at: float, **fields: float) -> EngineSample:
@@ -16,7 +16,7 @@ def test_gauges_have_their_mean_and_their_maximum_once() -> None:
     values = [each.running or 0.0 for each in merged.samples()]
     assert sum(values) / 40 == pytest.approx(8.0)
     assert sorted(values)[-2:] == [pytest.approx(7.692, abs=0.001), 20.0]
-    assert merged.highest.running == 20.0
+    assert HighestColumns([merged]).column("running").tolist() == [20.0]
 
 
 def test_counters_rise_from_the_sample_before_in_whole_numbers_and_seconds_evenly() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
@@ -19,6 +19,8 @@ from servetop.core.bounds import all_bounded
 from servetop.core.events import EngineSample, RunEnd, StageChange
 from servetop.core.histogram import LogHistogram
 from servetop.core.interfaces.run_source import RunHeader
+from servetop.core.merged.sample_columns import HighestColumns
+from servetop.core.merged.sample_rows import SampleRow
 from servetop.core.tick import TICK_SECONDS, SenderClass
 
 ENGINE_COUNTERS = (
@@ -136,10 +138,11 @@ class RunColumns(RunStages):
     gpus: tuple[str, ...] = ()
     """The different names of the engine's GPUs."""
 
-    def with_samples(self, samples: Sequence[EngineSample]) -> RunColumns:
+    def with_samples(self, samples: Sequence[SampleRow]) -> RunColumns:
         """Return the same run with the engine samples of one of several servers."""
-        starts, ends = sample_column(samples, "scrape_start"), sample_column(samples, "scrape_end")
-        return replace(self, scrape_starts=starts, scrape_ends=ends, engine=engine_columns(samples))
+        column = HighestColumns(samples).column
+        starts, ends = column("scrape_start"), column("scrape_end")
+        return replace(self, scrape_starts=starts, scrape_ends=ends, engine=engine_columns(column))
 
     @property
     def scraped_at(self) -> FloatArray:
@@ -170,10 +173,10 @@ class RunColumns(RunStages):
         return np.asarray(self.limits[np.minimum(tick, self.limits.size - 1)])
 
 
-def engine_columns(samples: Sequence[EngineSample]) -> dict[str, FloatArray]:
-    """Return the gauges and the increases of counters, by name."""
-    gauges = {name: sample_column(samples, name) for name in ENGINE_GAUGES}
-    return gauges | {name: increase(sample_column(samples, name)) for name in ENGINE_COUNTERS}
+def engine_columns(column: Callable[[str], FloatArray]) -> dict[str, FloatArray]:
+    """Return the gauges and the increases of counters by name; `column` returns a field of each sample."""
+    gauges = {name: column(name) for name in ENGINE_GAUGES}
+    return gauges | {name: increase(column(name)) for name in ENGINE_COUNTERS}
 
 
 def sample_column(samples: Sequence[EngineSample], name: str) -> FloatArray:

@@ -104,8 +104,9 @@ class ScrapeHistory:
     def values(self, positions: Sequence[int]) -> FloatArray:
         """Return the values of some scrapes, NaN where one lacks a series; shape (positions, columns)."""
         table = np.full((len(positions), len(self.columns)), np.nan)
+        read = self._row if len(positions) <= _CACHED_ROWS else self._unpacked
         for row, position in enumerate(positions):
-            values = self._row(position)
+            values = read(position)
             table[row, : values.size] = values
         return table
 

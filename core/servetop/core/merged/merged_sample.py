@@ -42,11 +42,6 @@ class MergedSample:
     peaks: Mapping[str, float] = dataclasses.field(default_factory=dict)
     """The maximum of a gauge, by its name."""
 
-    @property
-    def highest(self) -> EngineSample:
-        """The sample with the maxima of its gauges in place of their means."""
-        return dataclasses.replace(self.sample, **self.peaks) if self.peaks else self.sample
-
     def samples(self) -> list[EngineSample]:
         """Return the samples that it stands for, in order of time."""
         fields = {each.name: getattr(self.sample, each.name) for each in dataclasses.fields(self.sample)}

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 
 from servetop.core.arrays import FloatArray, np
-from servetop.core.merged.sample_columns import SampleColumns
+from servetop.core.merged.sample_columns import SampleColumns, distinct
 from servetop.core.merged.tick_rows import TickRow, last_tick, ticks_in
 from servetop.core.tick import ClientTick, Tick
 
@@ -15,7 +16,8 @@ class RowColumns:
 
     def __init__(self, rows: Sequence[TickRow]) -> None:
         self._rows = rows
-        self._clients = list(_clients_of(rows))
+        self._clients, self._which = distinct(list(_clients_of(rows)))
+        """The client's parts that differ, and which of them each row has."""
         self._samples = SampleColumns([row.engine for row in rows], [ticks_in(row) for row in rows])
 
     def __len__(self) -> int:
@@ -28,7 +30,8 @@ class RowColumns:
 
     def client(self, read: Callable[[ClientTick], float]) -> FloatArray:
         """Return what `read` returns of the client's part of each tick, which is the same in all of a row."""
-        return self._samples.each(np.array([read(client) for client in self._clients], dtype=np.float64))
+        values = np.array([read(client) for client in self._clients], dtype=np.float64)
+        return self._samples.each(values[self._which])
 
     def row_values(self, read: Callable[[TickRow], float]) -> FloatArray:
         """Return what `read` returns of the row of each tick."""
@@ -40,15 +43,21 @@ class RowColumns:
 
 
 def _clients_of(rows: Sequence[TickRow]) -> Iterator[ClientTick]:
-    """Yield the client's part of each row; one of any index for following merged rows with the same settings."""
+    """Yield the client's part of each row; one of any index for following rows of a watch with the same settings."""
     last = ClientTick(index=0)
     for row in rows:
-        if isinstance(row, Tick):
-            yield row.client
+        client = last_tick(row).client
+        if isinstance(row, Tick) and _values(client) != _NOTHING:
+            yield client
             continue
-        if last.gauges is not row.tick.client.gauges:
-            last = row.client
+        if last.gauges is not client.gauges:
+            last = ClientTick(index=client.index, gauges=client.gauges)
         yield last
+
+
+_values = attrgetter(*(name for name in ClientTick.__slots__ if name not in ("index", "gauges")))
+_NOTHING = _values(ClientTick(index=0))
+"""What a client has counted and measured in a tick of a watch, and otherwise where nothing was sent or arrived."""
 
 
 def indexes_of(rows: Sequence[TickRow]) -> list[int]:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
 from operator import attrgetter
+from typing import TypeVar
 
-from servetop.core.arrays import FloatArray, np
+from servetop.core.arrays import FloatArray, IntArray, np
 from servetop.core.bounds import all_bounded, bounded
 from servetop.core.events import EngineSample
 from servetop.core.merged.merged_sample import CONTINUOUS, MERGED_SECONDS, RISING, TIMES, MergedSample
+
+_Value = TypeVar("_Value")
 
 
 class SampleColumns:
@@ -25,10 +29,13 @@ class SampleColumns:
         ends = np.cumsum(self.counts)
         self.number = np.arange(self.row_of.size) - np.repeat(ends - self.counts, self.counts) + 1
         """The place of each sample in its row, from 1."""
-        self._merged = [each if isinstance(each, MergedSample) else None for each in rows]
-        self._plain = [each.sample if isinstance(each, MergedSample) else each for each in rows]
-        self._before = [None if each is None else each.before for each in self._merged]
-        self._peaked = {name for each in self._merged if each is not None for name in each.peaks}
+        self._rows = len(rows)
+        self._distinct, self._which = distinct([last_of(each) for each in rows])
+        """The samples that differ from those before, such as the first of the ticks up to the next metrics page."""
+        self._place = np.array([at for at, each in enumerate(rows) if isinstance(each, MergedSample)], dtype=np.int64)
+        self._merged = [each for each in rows if isinstance(each, MergedSample)]
+        """The rows that stand for several samples, and their places."""
+        self._peaked = {name for each in self._merged for name in each.peaks}
         """Fields of which a row has the maximum."""
 
     def __len__(self) -> int:
@@ -36,14 +43,12 @@ class SampleColumns:
 
     def column(self, name: str) -> FloatArray:
         """Return a field of each sample; NaN if unknown or out of bounds."""
-        values = _column(self._plain, name)
+        values = _column(self._distinct, name)[self._which]
         if name in RISING:
             return self._rising(name, values)
         if name not in self._peaked:
             return self.each(values)
-        peaks = np.array(
-            [math.nan if each is None else bounded(each.peaks.get(name)) for each in self._merged], dtype=np.float64
-        )
+        peaks = self._of_merged([bounded(each.peaks.get(name)) for each in self._merged], other=math.nan)
         known = ~np.isnan(peaks)
         if not known.any():
             return self.each(values)
@@ -58,18 +63,45 @@ class SampleColumns:
             return np.broadcast_to(values[0], self.row_of.shape)
         return values[self.row_of]
 
+    @cached_property
+    def _still_to_rise(self) -> FloatArray:
+        """The share of its row's increase that each sample lacks: 0 for the last one."""
+        return np.asarray(1 - self.number / self.counts[self.row_of])
+
+    def _of_merged(self, values: Sequence[float] | FloatArray, *, other: float) -> FloatArray:
+        """Return the values of the rows that stand for several samples, and `other` for all others."""
+        found = np.full(self._rows, other)
+        found[self._place] = values
+        return found
+
     def _rising(self, name: str, values: FloatArray) -> FloatArray:
         if np.isnan(values).all():
             return self.each(values)
-        before = _column(self._before, name)
+        before = self._of_merged(_column([each.before for each in self._merged], name), other=math.nan)
         steps = np.where(before < values, values - before, 0.0)  # False for NaN
         if name in TIMES:
-            held = np.array([each is not None and each.before is None for each in self._merged], dtype=np.bool_)
-            steps = np.where(held, np.minimum(MERGED_SECONDS, values), steps)
+            held = self._of_merged([each.before is None for each in self._merged], other=0.0)
+            steps = np.where(held > 0, np.minimum(MERGED_SECONDS, values), steps)
         steps = steps[self.row_of]
-        rest = steps * (1 - self.number / self.counts[self.row_of])
+        rest = steps * self._still_to_rise
         rest = rest if name in CONTINUOUS else np.minimum(np.ceil(rest - 1e-9), steps)
         return np.asarray(values[self.row_of] - rest)
+
+
+class HighestColumns:
+    """Columns of the last sample of each of some rows, with the maxima of its gauges; each has the shape (rows,)."""
+
+    def __init__(self, rows: Sequence[EngineSample | MergedSample]) -> None:
+        self._last = [row.sample if isinstance(row, MergedSample) else row for row in rows]
+        self._peaks = [(at, row.peaks) for at, row in enumerate(rows) if isinstance(row, MergedSample) and row.peaks]
+
+    def column(self, name: str) -> FloatArray:
+        """Return a field of each row; NaN if unknown or out of bounds."""
+        found = _column(self._last, name)
+        if highest := [(at, bounded(peaks[name])) for at, peaks in self._peaks if name in peaks]:
+            places, values = zip(*highest, strict=True)
+            found[list(places)] = values
+        return found
 
 
 def is_uniform(values: FloatArray) -> bool:
@@ -80,6 +112,17 @@ def is_uniform(values: FloatArray) -> bool:
     if math.isnan(first):
         return bool(math.isnan(last) and np.isnan(values).all())
     return bool(first == last and (values == first).all())
+
+
+def last_of(row: EngineSample | MergedSample | None) -> EngineSample | None:
+    """Return the last sample of a row."""
+    return row.sample if isinstance(row, MergedSample) else row
+
+
+def distinct(values: Sequence[_Value]) -> tuple[list[_Value], IntArray]:
+    """Return the objects of a sequence, those in a row once, and which of them each entry is; shape (values,)."""
+    starts = np.array([at == 0 or each is not values[at - 1] for at, each in enumerate(values)], dtype=np.bool_)
+    return [each for each, first in zip(values, starts.tolist(), strict=True) if first], np.cumsum(starts) - 1
 
 
 def _column(samples: Sequence[EngineSample | None], name: str) -> FloatArray:

@@ -27,7 +27,7 @@ class MergedCodec(FlatCodec[_Event], Generic[_Event]):
         self, kind: type[_Event], *, further: tuple[Column, ...], renamed: Mapping[str, str] | None = None
     ) -> None:
         super().__init__(kind, renamed=renamed)
-        self._own, self._nulls = self.columns, (None,) * len(further)
+        self._nulls = (None,) * len(further)
         self.columns = (*self.columns, *further)
 
     def encode(self, event: _Event) -> tuple[Any, ...]:

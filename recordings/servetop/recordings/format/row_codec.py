@@ -6,10 +6,10 @@ import dataclasses
 import operator
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, overload
 
 from servetop.core.events import Command, LogLine, Note, StageChange
 from servetop.core.interfaces.replica_change import ReplicaChange
@@ -22,6 +22,36 @@ RowValues = Mapping[str, Any]
 """Values of a row by name of the columns that the file has."""
 
 _INT64_MAX = (1 << 63) - 1
+
+
+class RowBlock(Sequence[RowValues]):
+    """Some rows of one table as SQLite returns them, of which each is a mapping when it is asked for."""
+
+    def __init__(self, names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
+        """`names` are those of the first columns of `rows`; further values are ignored."""
+        self._names, self._rows = names, rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, at: int) -> RowValues: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[RowValues]: ...
+
+    def __getitem__(self, at: int | slice) -> RowValues | Sequence[RowValues]:
+        if isinstance(at, slice):
+            return RowBlock(self._names, self._rows[at])
+        return dict(zip(self._names, self._rows[at], strict=False))
+
+    def __iter__(self) -> Iterator[RowValues]:
+        return (dict(zip(self._names, row, strict=False)) for row in self._rows)
+
+    @property
+    def columns(self) -> Mapping[str, tuple[Any, ...]]:
+        """The values of all rows by name of the column; empty without rows."""
+        return dict(zip(self._names, zip(*self._rows, strict=True), strict=False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +158,16 @@ class EventReader(Generic[_Event]):
     def __call__(self, row: RowValues, **others: object) -> _Event:
         """Return the event of a row, with `others` for fields that are not among the columns."""
         try:
-            fields = dict(zip(self._fields, self._values(row), strict=True))
+            values = self._values(row)
         except KeyError:
-            fields = {column.field: row[column.name] for column in self._columns if column.name in row}
+            return self._event({each.field: row[each.name] for each in self._columns if each.name in row}, others)
+        return self.of_values(values, **others)
+
+    def of_values(self, values: Sequence[Any], **others: object) -> _Event:
+        """Return the event of the values of all columns, in their order."""
+        return self._event(dict(zip(self._fields, values, strict=True)), others)
+
+    def _event(self, fields: dict[str, Any], others: Mapping[str, object]) -> _Event:
         for field, decode in self._conversions:
             if fields.get(field) is not None:
                 fields[field] = decode(fields[field])
@@ -154,6 +191,10 @@ class CountReader(Generic[_Event]):
             values = self._values(row)
         except KeyError:  # a file of an older version
             return self._read(row, **others)
+        return self.of_values(values, **others)
+
+    def of_values(self, values: tuple[Any, ...], **others: object) -> _Event:
+        """Return the event of the values of all columns, in their order."""
         last = self._last
         if last is None or last[0] != values:
             pairs = zip(self._columns, values, strict=True)
@@ -176,9 +217,13 @@ class RepeatedReader(Generic[_Event]):
             values = self._values(row)
         except KeyError:  # a file of an older version
             return self._read(row)
+        return self.of_values(values)
+
+    def of_values(self, values: tuple[Any, ...]) -> _Event:
+        """Return the event of the values of all columns, in their order."""
         last = self._last
         if last is None or last[0] != values:
-            last = self._last = values, self._read(row)
+            last = self._last = values, self._read.of_values(values)
         return last[1]
 
 
@@ -187,7 +232,8 @@ class FlatCodec(Generic[_Event]):
 
     def __init__(self, kind: type[_Event], *, renamed: Mapping[str, str] | None = None) -> None:
         self.columns: tuple[Column, ...] = columns_of(kind, renamed=renamed)
-        self._read = EventReader(kind, self.columns)
+        self._own, self._read = self.columns, EventReader(kind, self.columns)
+        self._needed = {each.name for each in self.columns}
 
     def encode(self, event: _Event) -> tuple[Any, ...]:
         """Return the values of a row."""
@@ -195,7 +241,14 @@ class FlatCodec(Generic[_Event]):
 
     def decode_all(self, rows: Sequence[RowValues]) -> list[_Event]:
         """Decode several rows."""
+        if isinstance(rows, RowBlock) and self._needed <= (columns := rows.columns).keys():
+            return [self._read.of_values(values) for values in together(columns, self._own)]
         return [self._read(row) for row in rows]
+
+
+def together(columns: Mapping[str, Sequence[Any]], wanted: Sequence[Column]) -> Iterator[tuple[Any, ...]]:
+    """Yield the values of some of the columns for each row."""
+    return zip(*(columns[each.name] for each in wanted), strict=True)
 
 
 REPLICA_CHANGES = FlatCodec(ReplicaChange)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -18,10 +18,12 @@ from servetop.recordings.format.row_codec import (
     Column,
     CountReader,
     RepeatedReader,
+    RowBlock,
     RowValues,
     column_of,
     columns_of,
     encoded,
+    together,
 )
 from servetop.recordings.format.tick_checksum import CHECKSUM, TickChecksum
 
@@ -113,10 +115,13 @@ _read_gauges = RepeatedReader(LoadGauges, GAUGES)
 _read_client = CountReader(ClientTick, COUNTS)
 _read_engine = RepeatedReader(EngineSample, ENGINE)
 _NO_ENGINE = (None,) * len(ENGINE)
+_SCRAPE = tuple(each.name for each in ENGINE[:2])
+"""Begin and end of the scrape."""
 
 
 _COVERED = (NUMBER, MERGED_COLUMN, *GAUGES, *COUNTS, *ENGINE, *PEAK_COLUMNS, GPUS, *DISTRIBUTIONS)
 _NO_PEAKS = (None,) * len(PEAK_COLUMNS)
+_NEEDED = {each.name for each in (NUMBER, *GAUGES, *COUNTS, *ENGINE, GPUS, *DISTRIBUTIONS)}
 
 
 class TickCodec:
@@ -145,26 +150,59 @@ class TickCodec:
         )
 
     def decode_all(self, rows: Sequence[RowValues]) -> list[Tick]:
-        """Decode ticks; histograms are unpacked column by column, for speed, without columns that are all empty."""
-        blobs = {name: [row.get(name) for row in rows] for name in HISTOGRAMS}
-        columns = {
-            name: unpack_histograms(each) for name, each in blobs.items() if any(blob is not None for blob in each)
-        }
-        if not columns:
-            return [self._tick(row, {}) for row in rows]
+        """Decode ticks column by column, for speed; one by one if a column is missing."""
+        if isinstance(rows, RowBlock) and (columns := rows.columns).keys() >= _NEEDED:
+            return self._ticks(columns)
+        columns = {name: tuple(row.get(name) for row in rows) for name in HISTOGRAMS}
         return [
-            self._tick(row, dict(zip(columns, histograms, strict=True)))
-            for row, histograms in zip(rows, zip(*columns.values(), strict=True), strict=True)
+            self._tick(row, histograms)
+            for row, histograms in zip(rows, _distributions(columns, len(rows)), strict=True)
+        ]
+
+    @staticmethod
+    def _ticks(columns: Mapping[str, Sequence[Any]]) -> list[Tick]:
+        """Decode ticks of which each column of this version is known."""
+        clients = [
+            _read_client.of_values(counts, index=number, gauges=_read_gauges.of_values(gauges), **histograms)
+            for number, gauges, counts, histograms in zip(
+                columns[NUMBER.name],
+                together(columns, GAUGES),
+                together(columns, COUNTS),
+                _distributions(columns, len(columns[NUMBER.name])),
+                strict=True,
+            )
+        ]
+        return [
+            Tick(client=client, engine=_engine(values), gpus=() if gpus is None else unpack_gpus(gpus))
+            for client, values, gpus in zip(clients, together(columns, ENGINE), columns[GPUS.name], strict=True)
         ]
 
     @staticmethod
     def _tick(row: RowValues, histograms: Mapping[str, LogHistogram]) -> Tick:
         client = _read_client(row, index=row["number"], gauges=_read_gauges(row), **histograms)
-        sampled = row.get("engine_scrape_start") is not None
-        if sampled and row.get("engine_scrape_end") is None:
-            raise ValueError("the engine sample of a tick has no end")
-        engine = _read_engine(row) if sampled else None
+        engine = _read_engine(row) if _is_sampled(*map(row.get, _SCRAPE)) else None
         return Tick(client=client, engine=engine, gpus=unpack_gpus(row.get("gpus")))
+
+
+def _engine(values: tuple[Any, ...]) -> EngineSample | None:
+    """Return the sample of the values of all columns of the engine."""
+    start, end = values[:2]
+    return _read_engine.of_values(values) if _is_sampled(start, end) else None
+
+
+def _is_sampled(start: float | None, end: float | None) -> bool:
+    """Whether a tick has a sample that began then; ValueError if it has no end."""
+    if start is not None and end is None:
+        raise ValueError("the engine sample of a tick has no end")
+    return start is not None
+
+
+def _distributions(columns: Mapping[str, Sequence[bytes | None]], rows: int) -> Iterable[Mapping[str, LogHistogram]]:
+    """Return the histograms of each row by name, without those that are empty in all rows."""
+    found = {name: unpack_histograms(columns[name]) for name in HISTOGRAMS if columns[name].count(None) < rows}
+    if not found:
+        return [{}] * rows
+    return (dict(zip(found, each, strict=True)) for each in zip(*found.values(), strict=True))
 
 
 TICKS = TickCodec()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -23,12 +23,12 @@ from servetop.analysis.exported.gpu_peaks import engine_gpus
 from servetop.analysis.series.tick_columns import TickColumns
 from servetop.analysis.trust.engine_times import ClientTimes
 from servetop.core.arrays import FloatArray
-from servetop.core.events import EngineSample, GpuSample, RunEnd, StageChange
-from servetop.core.merged.merged_sample import MergedSample
+from servetop.core.events import RunEnd, StageChange
 from servetop.core.tick import Tick
 from servetop.recordings.format import schema
 from servetop.recordings.read.load_attempts import load_attempts, with_ends
 from servetop.recordings.read.reader import RecordingReader
+from servetop.recordings.read.stored_columns import StoredColumns
 
 
 def load_run(reader: RecordingReader, *, ticks: Sequence[Tick] | None = None, end: RunEnd | None = None) -> RunColumns:
@@ -38,7 +38,10 @@ def load_run(reader: RecordingReader, *, ticks: Sequence[Tick] | None = None, en
     """
     reader.refresh()
     reader.check_requests()
-    ticks, samples, gpus = _rows(reader, ticks)
+    watched = reader.header.config.watch is not None
+    ticks = ticks or () if watched else reader.ticks() if ticks is None else ticks
+    gpus = reader.stored(schema.GPU_SAMPLE) if watched else reader.gpu_samples()
+    column = _sample_columns(reader)
     stages = load_stages(reader, ticks, end=end)
     return RunColumns(
         header=stages.header,
@@ -63,9 +66,9 @@ def load_run(reader: RecordingReader, *, ticks: Sequence[Tick] | None = None, en
         itl_uncertainties=[tick.client.itl_uncertainty for tick in ticks],
         chunks=np.array([tick.client.chunks for tick in ticks], dtype=np.float64),
         stamped=np.array([tick.client.stamped for tick in ticks], dtype=np.float64),
-        scrape_starts=sample_column(samples, "scrape_start"),
-        scrape_ends=sample_column(samples, "scrape_end"),
-        engine=engine_columns(samples),
+        scrape_starts=column("scrape_start"),
+        scrape_ends=column("scrape_end"),
+        engine=engine_columns(column),
         meters=energy_meters(gpus),
         gpus=engine_gpus(gpus),
     )
@@ -91,23 +94,11 @@ def load_stages(
     )
 
 
-def _rows(
-    reader: RecordingReader, ticks: Sequence[Tick] | None
-) -> tuple[Sequence[Tick], Sequence[EngineSample], Sequence[GpuSample]]:
-    """Return ticks, samples and readings of GPUs; of a watch, whose ticks have no client, the stored rows."""
+def _sample_columns(reader: RecordingReader) -> Callable[[str], FloatArray]:
+    """Return what gives the columns of the samples; of a watch those of the stored rows."""
     if reader.header.config.watch is not None:
-        return ticks or (), highest_samples(reader, schema.ENGINE_SAMPLE), reader.stored(schema.GPU_SAMPLE)
-    return reader.ticks() if ticks is None else ticks, reader.engine_samples(), reader.gpu_samples()
-
-
-def highest_samples(reader: RecordingReader, table: schema.EventTable) -> list[Any]:
-    """Return the samples of a table, of a row that stands for several the last, with the maxima of its gauges."""
-    return [highest_sample(each) for each in reader.stored(table)]
-
-
-def highest_sample(stored: Any) -> Any:
-    """Return a sample, of one that stands for several the last, with the maxima of its gauges."""
-    return stored.highest if isinstance(stored, MergedSample) else stored
+        return StoredColumns(reader.tables, schema.ENGINE_SAMPLE).column
+    return partial(sample_column, reader.engine_samples())
 
 
 def _gauges(ticks: Sequence[Tick], name: str) -> FloatArray:

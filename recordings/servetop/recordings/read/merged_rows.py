@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 from servetop.core.events import EngineSample, GpuSample, ReplicaSample
@@ -22,29 +22,35 @@ _ADJACENT = 1.5 * MERGED_SECONDS
 class MergedRows:
     """Reads the rows of one table in the order of time; `before` finds the event before row `seq` with its key."""
 
-    def __init__(self, before: Callable[[int, Hashable], Any]) -> None:
+    def __init__(self, names: Sequence[str], before: Callable[[int, Hashable], Any]) -> None:
+        """`names` are those of the first values of a row, among them `merged`."""
         self._before = before
+        self._merged = names.index(MERGED) if MERGED in names else None
+        self._places = {name: names.index(name) for name in ("seq", MERGED, *PEAKS.values()) if name in names}
         self._last: dict[Hashable, Any] = {}
 
-    def events(self, row: RowValues, event: Any) -> Iterator[Any]:
-        """Yield the samples that a row stands for; whatever a tick, a sample of one of several servers or a scrape of
-        series stands for, it is one.
-        """
-        stored = self.stored(row, event)
-        if isinstance(stored, MergedSample) and not isinstance(event, ReplicaSample):
-            yield from stored.samples()
-        elif isinstance(event, GpuSample):
-            yield from _readings(event, row.get(MERGED) or 1)
-        else:
-            yield stored
+    def read(self, row: tuple[Any, ...], event: Any, *, stored: bool) -> Iterable[Any]:
+        """Return what a row stands for, with its own event: a `MergedTick`, a `MergedScrape`, or samples.
 
-    def stored(self, row: RowValues, event: Any) -> Any:
-        """Return a `MergedTick` or `MergedSample` for a row that stands for several; else the event of the row."""
-        key, count = key_of(event), row.get(MERGED) or 1
-        found = event
-        if count > 1 and isinstance(event, SeriesScrape):
+        A row of several samples is one `MergedSample` if it is `stored`, or of one of several servers.
+        """
+        count = 1 if self._merged is None else row[self._merged] or 1
+        if count == 1:
+            self._last[key_of(event)] = event
+            return (event,)
+        values = {name: row[place] for name, place in self._places.items()}
+        found = self._stored(values, event, count)
+        if stored or isinstance(event, ReplicaSample):
+            return (found,)
+        if isinstance(found, MergedSample):
+            return found.samples()
+        return _readings(event, count) if isinstance(event, GpuSample) else (found,)
+
+    def _stored(self, row: RowValues, event: Any, count: int) -> Any:
+        key, found = key_of(event), event
+        if isinstance(event, SeriesScrape):
             found = MergedScrape(**{each.name: getattr(event, each.name) for each in _SCRAPE_FIELDS}, count=count)
-        elif count > 1 and isinstance(event, (Tick, EngineSample)):
+        elif isinstance(event, (Tick, EngineSample)):
             last = self._last.get(key)
             last = self._before(row["seq"], key) if last is None else last
             found = _tick(event, last, row) if isinstance(event, Tick) else _sample(event, last, row)
@@ -79,8 +85,5 @@ def _merged(sample: EngineSample, before: EngineSample | None, row: RowValues) -
 
 
 def _readings(sample: GpuSample, count: int) -> Iterator[GpuSample]:
-    if count == 1:
-        yield sample
-        return
     for number in range(1, count + 1):
         yield dataclasses.replace(sample, at=sample.at - MERGED_SECONDS * (count - number) / count)

@@ -6,7 +6,7 @@ import contextlib
 import gc
 import itertools
 import sqlite3
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from servetop.core.tick import TICK_SECONDS, Tick
 from servetop.recordings.format.column_bounds import MOST_MERGED, valid_row_condition
 from servetop.recordings.format.merged_codec import MERGED
 from servetop.recordings.format.reader_limits import ReadBudget
-from servetop.recordings.format.row_codec import RowValues
+from servetop.recordings.format.row_codec import RowBlock
 from servetop.recordings.format.schema import TICK, EventTable
 from servetop.recordings.format.tick_checksum import TickChecks
 from servetop.recordings.read.merged_rows import MergedRows
@@ -36,6 +36,11 @@ def collector_paused() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
+
+
+def _undecoded(rows: RowBlock) -> Sequence[None]:
+    """Return nothing for each row, where only its values are wanted."""
+    return (None,) * len(rows)
 
 
 class TableReader:
@@ -142,6 +147,19 @@ class TableReader:
         """Yield events in the order of writing, with at most a thousand in memory; of a merged tick the row."""
         return (event for _, event in self._numbered(table, where=where, parameters=parameters, order="seq"))
 
+    def valid_blocks(self, table: EventTable) -> Iterator[RowBlock]:
+        """Yield the rows of a table of numbers in the order of writing, in blocks; an invalid one is omitted."""
+        names, checked = self._selected(table)
+        if "seq" not in names:
+            return
+        if missing := [each.name for each in table.codec.columns if each.required and each.name not in names]:
+            self.record_damage(f"table {table.name} has no column {missing[0]}")
+            return
+        rows, newest, seq = self.rows(table.name, [*names, checked], order="seq"), 0, names.index("seq")
+        while block := list(itertools.islice(rows, _BLOCK)):
+            block, newest = self._ascending(block, newest, seq)
+            yield RowBlock(names, [row for row, _ in self._decoded(table, names, block, decode=_undecoded)])
+
     def events_after(self, table: EventTable, seq: int, *, most: int | None = None) -> tuple[list[Any], int]:
         """Return at most `most` events after number `seq`, and the number of the last one."""
         order = "seq" if most is None else f"seq LIMIT {most:d}"
@@ -197,19 +215,19 @@ class TableReader:
         if "seq" not in names:
             return
         rows = self.rows(table.name, [*names, checked], where=where, parameters=parameters, order=order)
-        newest, merged = 0, MergedRows(lambda seq, key: self._event_before(table, seq, key))
-        merges = MERGED in names
+        newest, merges, seq = 0, MERGED in names, names.index("seq")
+        merged = MergedRows(names, lambda seq, key: self._event_before(table, seq, key))
         while block := list(itertools.islice(rows, _BLOCK)):
             if order.split()[0] == "seq":
-                block, newest = self._ascending(block, newest, names.index("seq"))
+                block, newest = self._ascending(block, newest, seq)
             for row, last in self._decoded(table, names, block):
-                found = (merged.stored(row, last),) if stored else merged.events(row, last) if merges else (last,)
+                found = merged.read(row, last, stored=stored) if merges else (last,)
                 for event in found:
                     if table is TICK:
                         if self._cause is not None and self._is_beyond_a_gap(event):
                             return
-                        self.last_tick_end = last.end
-                    yield row["seq"], event
+                        self.last_tick_end = (last.client.index + 1) * TICK_SECONDS
+                    yield row[seq], event
 
     def _event_before(self, table: EventTable, seq: int, key: Hashable) -> Any:
         """Return the event of the row before number `seq`, of the same server or device; None if there is none."""
@@ -246,16 +264,20 @@ class TableReader:
         return self.last_tick_end is not None and start > self.last_tick_end + TICK_SECONDS / 2
 
     def _decoded(
-        self, table: EventTable, names: Sequence[str], rows: Sequence[tuple[Any, ...]]
-    ) -> list[tuple[RowValues, Any]]:
+        self,
+        table: EventTable,
+        names: Sequence[str],
+        rows: Sequence[tuple[Any, ...]],
+        *,
+        decode: Callable[[RowBlock], Sequence[Any]] | None = None,
+    ) -> list[tuple[tuple[Any, ...], Any]]:
         """Return valid rows with their events; if one of several is invalid, they are decoded one by one."""
         try:
             self._check(table, names, rows)
-            dicts = [dict(zip(names, row, strict=False)) for row in rows]
-            return list(zip(dicts, table.codec.decode_all(dicts), strict=True))
+            return list(zip(rows, (decode or table.codec.decode_all)(RowBlock(names, rows)), strict=True))
         except (ValueError, TypeError, KeyError, OverflowError) as error:
             if len(rows) > 1:
-                return [pair for row in rows for pair in self._decoded(table, names, [row])]
+                return [pair for row in rows for pair in self._decoded(table, names, [row], decode=decode)]
             self.record_damage(f"row {rows[0][names.index('seq')]} of table {table.name}: {error}")
             return []
 

@@ -24,7 +24,6 @@ from servetop.core.units import MS_PER_S
 from servetop.engines.metrics.exported_tables import exported_metrics
 from servetop.recordings.format import schema
 from servetop.recordings.read.load_requests import load_timeline
-from servetop.recordings.read.load_run import highest_sample
 from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.summary.slower_limits import slower_limits
 from servetop.reports.summary.watch_rows import without_advice
@@ -49,7 +48,7 @@ def replica_watches(reader: RecordingReader, run: RunColumns, record: RunRecord)
     watches = [
         _replica_watch(
             own[number],
-            run.with_samples([highest_sample(sample) for sample in samples.get(number, [])]),
+            run.with_samples(samples.get(number, [])),
             reader,
             changes=each,
             series=series.get(number),
