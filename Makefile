@@ -152,8 +152,8 @@ bench-watch-cost: .venv/.installed  ## measure what a watch costs the server it 
 bench-watch-vllm: .venv/.installed  ## watch a real vLLM under vLLM's own client: do all count the same? (MINUTES: 10)
 	PYTHONPATH=. $(BIN)/python bench/watch_vllm.py --minutes $(or $(MINUTES),10)
 
-bench-watch-days: .venv/.installed  ## measure the recording of a watch of 24 hours in virtual time: size, memory, opening (10 minutes)
-	PYTHONPATH=. $(BIN)/python bench/watch_days.py
+bench-watch-days: .venv/.installed  ## measure the recording of a watch of 24 hours in virtual time: size, memory, opening (10 minutes; HOURS: 168 are a week)
+	PYTHONPATH=. $(BIN)/python bench/watch_days.py $(if $(HOURS),--hours $(HOURS))
 
 bench-export: .venv/.installed  ## measure the export of a recording of 1,000,000 requests to Parquet and as a trace (5 minutes; needs pyarrow)
 	$(BIN)/python bench/export.py

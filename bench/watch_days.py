@@ -2,6 +2,7 @@
 
 The servers are modelled: requests arrive at random, more of them at noon, and each server has the counters, gauges and
 histograms of a vLLM page. Prints size, memory and times of the commands that read all of it; nothing passes or fails.
+A week is `--hours 168`.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ BOUNDS = np.geomspace(0.001, 600.0, 24)
 OTHERS = 60
 """Further series of a page, most of which are constant."""
 BLOCKS, SLOTS = 30_000, 256
+_TIMES = 3
+"""Runs of each command, of which the median counts."""
 _COMMAND = """
 import sys
 from servetop.cli.main import main
@@ -193,12 +196,27 @@ def write(path: Path, *, servers: int, hours: float, keep: float | None, merged:
 
 
 def measure(code: str, *arguments: str) -> str:
-    """Return seconds, processor time and memory of a process that reads the recording, from its start to its end."""
-    clock = MonotonicClock()
-    command = (sys.executable, "-c", code + _USED, *arguments)
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    seconds, memory = done.stderr.split()[-2:]
-    return f"{clock.now():.1f} s, processor {float(seconds):.1f} s, {int(memory) / 1024:.0f} MB of memory"
+    """Return the medians of seconds, processor time and memory of processes that read the recording, start to end."""
+    found = []
+    for _ in range(_TIMES):
+        clock = MonotonicClock()
+        command = (sys.executable, "-c", code + _USED, *arguments)
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        found.append([clock.now(), *map(float, done.stderr.split()[-2:])])
+    seconds, processor, memory = np.median(found, axis=0)
+    return f"{seconds:.1f} s, processor {processor:.1f} s, {memory / 1024:.0f} MB of memory"
+
+
+def measure_all(path: Path, folder: Path) -> None:
+    """Print what the commands need that read all of a recording; their files are written to a folder."""
+    again, page = folder / "again.servetop", folder / "page.html"
+    shutil.copyfile(path, again)
+    print(f"summary: {measure(_COMMAND, 'summary', str(path))}", flush=True)
+    print(f"story: {measure(_COMMAND, 'summary', str(path), '--story')}", flush=True)
+    print(f"replay, to the first screen: {measure(_REPLAY, str(path))}", flush=True)
+    print(f"report: {measure(_COMMAND, 'report', str(path), '--output', str(page))}", flush=True)
+    print(f"compare, with a second one: {measure(_COMMAND, 'compare', str(path), str(again))}", flush=True)
+    print(f"verify: {measure(_COMMAND, 'verify', str(path))}", flush=True)
 
 
 def main() -> None:
@@ -209,8 +227,12 @@ def main() -> None:
     parser.add_argument("--keep", type=float, default=None, help="hours")
     parser.add_argument("--all", action="store_true", help="merge nothing")
     parser.add_argument("--file", type=Path, default=None)
+    parser.add_argument("--open", type=Path, default=None, help="measure the commands on this recording alone")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
+        if options.open is not None:
+            measure_all(options.open, Path(folder))
+            return
         path = options.file or Path(folder) / "watch.servetop"
         keep = None if options.keep is None else options.keep * 3600
         taken = write(path, servers=options.servers, hours=options.hours, keep=keep, merged=not options.all)
@@ -219,13 +241,7 @@ def main() -> None:
         daily = size / options.servers / (options.hours / 24)
         print(f"{options.hours:g} h of {options.servers} servers: {size:.1f} MB, {daily:.1f} MB a day and server")
         print(f"commits: p50 {p50:.2f} ms, p99 {p99:.2f} ms, at most {most:.0f} ms")
-        again, page = path.with_name("again.servetop"), path.with_name("page.html")
-        shutil.copyfile(path, again)
-        print(f"summary: {measure(_COMMAND, 'summary', str(path))}", flush=True)
-        print(f"replay, to the first screen: {measure(_REPLAY, str(path))}", flush=True)
-        print(f"report: {measure(_COMMAND, 'report', str(path), '--output', str(page))}", flush=True)
-        print(f"compare, with a second one: {measure(_COMMAND, 'compare', str(path), str(again))}", flush=True)
-        print(f"verify: {measure(_COMMAND, 'verify', str(path))}", flush=True)
+        measure_all(path, Path(folder))
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ def merged_rows(draw: st.DrawFn) -> list[TickRow]:
 def test_a_column_has_the_value_of_each_tick(rows: list[TickRow]) -> None:
     columns, ticks = RowColumns(rows), TickRows(rows)
     assert len(columns) == len(ticks)
-    assert columns.indexes == [tick.index for tick in ticks]
+    assert columns.indexes.tolist() == [tick.index for tick in ticks]
     for name in FIELDS:
         expected = [np.nan if tick.engine is None else bounded(getattr(tick.engine, name)) for tick in ticks]
         np.testing.assert_allclose(columns.engine(name), expected, rtol=1e-9, atol=1e-9)

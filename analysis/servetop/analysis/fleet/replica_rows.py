@@ -68,7 +68,7 @@ class _ReplicaColumns(RowColumns):
 
     def _newest(self, changes: Sequence[ReplicaChange]) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], BoolArray]:
         """Return the position of the newest sample of each tick, and whether it stands for the server then."""
-        at = (np.array(self.indexes, dtype=np.float64) + 1) * TICK_SECONDS
+        at = (self.indexes.astype(np.float64) + 1) * TICK_SECONDS
         if not len(self._columns) or not changes:
             return np.zeros(at.size, dtype=np.int64), np.zeros(at.size, dtype=np.bool_)
         ends = self._columns.column("scrape_end")

@@ -71,7 +71,10 @@ class TickCache(Sequence[Tick]):
     def extend(self, ticks: Sequence[Tick]) -> None:
         """Append the next ticks, in order."""
         rows = ticks if isinstance(ticks, TickRows) else TickRows(ticks)
-        self.indexes.extend(indexes_of(rows.rows) if rows.merged else [tick.client.index for tick in rows])
+        if rows.merged:
+            self.indexes.frombytes(indexes_of(rows.rows).tobytes())
+        else:
+            self.indexes.extend([tick.client.index for tick in rows])
         if rows.merged and self.evicted == self.kept:
             early, rows = rows.split_after_merged()
             self._first.extend(self._newest)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
 
-from servetop.core.arrays import FloatArray, np
+from servetop.core.arrays import FloatArray, IntArray, np
 from servetop.core.merged.sample_columns import SampleColumns, distinct
 from servetop.core.merged.tick_rows import TickRow, last_tick, ticks_in
 from servetop.core.tick import ClientTick, Tick
@@ -24,7 +24,7 @@ class RowColumns:
         return len(self._samples)
 
     @property
-    def indexes(self) -> list[int]:
+    def indexes(self) -> IntArray:
         """The index of each tick."""
         return indexes_of(self._rows)
 
@@ -60,10 +60,9 @@ _NOTHING = _values(ClientTick(index=0))
 """What a client has counted and measured in a tick of a watch, and otherwise where nothing was sent or arrived."""
 
 
-def indexes_of(rows: Sequence[TickRow]) -> list[int]:
-    """Return the index of each tick of some rows."""
+def indexes_of(rows: Sequence[TickRow]) -> IntArray:
+    """Return the index of each tick of some rows; shape (ticks,)."""
     last = np.array([last_tick(row).index for row in rows], dtype=np.int64)
     counts = np.array([ticks_in(row) for row in rows], dtype=np.int64)
     ends = np.cumsum(counts)
-    found: list[int] = (np.repeat(last - ends + 1, counts) + np.arange(counts.sum())).tolist()
-    return found
+    return np.asarray(np.repeat(last - ends + 1, counts) + np.arange(counts.sum()), dtype=np.int64)
