@@ -23,7 +23,7 @@ from servetop.analysis.exported.gpu_peaks import engine_gpus
 from servetop.analysis.series.tick_columns import TickColumns
 from servetop.analysis.trust.engine_times import ClientTimes
 from servetop.core.arrays import FloatArray
-from servetop.core.events import RunEnd, StageChange
+from servetop.core.events import GpuSample, RunEnd, StageChange
 from servetop.core.tick import Tick
 from servetop.recordings.format import schema
 from servetop.recordings.read.load_attempts import load_attempts, with_ends
@@ -38,10 +38,7 @@ def load_run(reader: RecordingReader, *, ticks: Sequence[Tick] | None = None, en
     """
     reader.refresh()
     reader.check_requests()
-    watched = reader.header.config.watch is not None
-    ticks = ticks or () if watched else reader.ticks() if ticks is None else ticks
-    gpus = reader.stored(schema.GPU_SAMPLE) if watched else reader.gpu_samples()
-    column = _sample_columns(reader)
+    ticks, column, gpus = _rows(reader, ticks)
     stages = load_stages(reader, ticks, end=end)
     return RunColumns(
         header=stages.header,
@@ -94,11 +91,14 @@ def load_stages(
     )
 
 
-def _sample_columns(reader: RecordingReader) -> Callable[[str], FloatArray]:
-    """Return what gives the columns of the samples; of a watch those of the stored rows."""
+def _rows(
+    reader: RecordingReader, ticks: Sequence[Tick] | None
+) -> tuple[Sequence[Tick], Callable[[str], FloatArray], Sequence[GpuSample]]:
+    """Return ticks, columns of samples and readings of GPUs; of a watch, whose ticks have no client, stored rows."""
     if reader.header.config.watch is not None:
-        return StoredColumns(reader.tables, schema.ENGINE_SAMPLE).column
-    return partial(sample_column, reader.engine_samples())
+        return ticks or (), StoredColumns(reader.tables, schema.ENGINE_SAMPLE).column, reader.stored(schema.GPU_SAMPLE)
+    ticks = reader.ticks() if ticks is None else ticks
+    return ticks, partial(sample_column, reader.engine_samples()), reader.gpu_samples()
 
 
 def _gauges(ticks: Sequence[Tick], name: str) -> FloatArray:
