@@ -181,4 +181,4 @@ def engine_columns(column: Callable[[str], FloatArray]) -> dict[str, FloatArray]
 
 def sample_column(samples: Sequence[EngineSample], name: str) -> FloatArray:
     """Return one field of each sample; NaN if not exported."""
-    return all_bounded(list(map(attrgetter(name), samples)))
+    return all_bounded(list(map(attrgetter(name), samples)), name=name)

@@ -35,7 +35,7 @@ class StoredColumns:
         """Return a field of each row; NaN if unknown or out of bounds."""
         values = self._column(name)
         if name not in PEAKS:
-            return all_bounded(values)
+            return all_bounded(values, name=name)
         peaks = self._column(PEAKS[name])
         highest = (self._column(MERGED) > 1) & ~np.isnan(peaks) & ~np.isnan(values)
         return all_bounded(np.where(highest, peaks, values))
