@@ -6,6 +6,7 @@ import contextlib
 import json
 import math
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,8 @@ from servetop.run.imports.record_import import record_import
 from servetop.run.imports.vllm_bench import read_vllm_result
 
 RESULTS = Path(__file__).parents[2] / "corpus" / "results"
-PUBLISHED = ["vllm-rate.json", "vllm-closed-loop.json"]
+RUST = ["vllm-rust-rate.json", "vllm-rust-closed-loop.json", "vllm-rust-failed.json"]
+PUBLISHED = ["vllm-rate.json", "vllm-closed-loop.json", *RUST]
 GOLDEN = Path(__file__).parents[2] / "golden"
 RECORDINGS = ["sample", "sample:h200", str(GOLDEN / "vllm.servetop"), str(GOLDEN / "without_metrics.servetop")]
 STATISTICS = [f"{name}_{metric}_ms" for metric in ("ttft", "tpot", "itl", "e2el")
@@ -72,7 +74,7 @@ def tpots(requests: list[RequestRecord]) -> Iterator[float]:
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_published_percentiles_follow_from_the_rows(name: str) -> None:
     result = document(name)
-    requests = [*read_vllm_result(result).requests]
+    requests = [each for each in read_vllm_result(result).requests if each.status is RequestStatus.OK]
     values: dict[str, list[Any]] = {
         "ttft": [each.ttft for each in requests],
         "tpot": [*tpots(requests)],
@@ -102,6 +104,16 @@ def test_the_summary_of_an_import_has_the_published_statistics(name: str, tmp_pa
         "unknown", None, [],
     )  # fmt: skip
     assert summary["trust"]["offered_rate"] is summary["trust"]["token_source"] is None
+
+
+def test_the_benchmark_in_rust_names_its_errors_and_repeats_them() -> None:
+    result = read_vllm_result(document("vllm-rust-failed.json"))
+    failed = [each for each in result.requests if each.status is not RequestStatus.OK]
+    assert {each.error for each in failed} == {
+        "Stream error: error decoding response body", "Connection refused (os error 111)",
+    }  # fmt: skip
+    assert "failed_requests" not in result.not_carried
+    assert result.wall_epoch_s == datetime(2026, 11, 30, 10, 4, 1, tzinfo=UTC).timestamp()
 
 
 def test_an_import_has_no_engine_samples_and_no_lateness_of_the_client(tmp_path: Path) -> None:

@@ -81,6 +81,6 @@ def bench_rows(lists: Mapping[str, list[Any]]) -> Iterator[BenchRow]:
 
 
 def _last_line(error: Any) -> str:
-    """Return the last line of an error, which of a Python traceback is the exception itself."""
+    """Return the last line of an error, which is the exception of a Python traceback, and the first cause in Rust."""
     lines = str(error or "").strip().splitlines()
-    return lines[-1].strip() if lines else ""
+    return lines[-1].strip().removeprefix("Caused by: ") if lines else ""

@@ -1,4 +1,4 @@
-"""Reads a result of `vllm bench serve --save-result --save-detailed` (vLLM up to 0.32)."""
+"""Reads a detailed result of `vllm bench serve`, or of `vllm-rs bench serve`, the same in Rust (vLLM up to 0.32)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import dataclasses
 import math
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -22,6 +23,8 @@ from servetop.run.imports.reported_figures import bench_figures
 TOOL = "vLLM bench"
 _NEEDED = ("input_lens", "output_lens", "ttfts", "itls")
 _OPTIONAL = ("latencies", "start_times", "queue_times", "errors", "generated_texts")
+_REPEATED = ("failed_requests",)
+"""What the benchmark in Rust writes of each failed request besides: the same as in the lists."""
 _SET_UP = (
     "date", "endpoint_type", "backend", "label", "model_id", "tokenizer_id", "num_prompts", "request_rate",
     "burstiness", "max_concurrency", "ramp_up_strategy", "ramp_up_start_rps", "ramp_up_end_rps",
@@ -63,7 +66,7 @@ def read_vllm_result(document: Mapping[str, Any]) -> ImportedResult:
     completed = sum(each.status is RequestStatus.OK for each in requests)
     if document.get("completed", completed) != completed:
         remarks.append(f"the file says that {document['completed']} requests completed, its lists say {completed}")
-    known = {*_SET_UP, *_NEEDED, *_OPTIONAL, *_COMPUTED}
+    known = {*_SET_UP, *_NEEDED, *_OPTIONAL, *_COMPUTED, *_REPEATED}
     others = {key: value for key, value in document.items() if key not in known and not _STATISTIC.fullmatch(key)}
     return ImportedResult(
         tool=TOOL,
@@ -150,8 +153,10 @@ def _text(document: Mapping[str, Any], key: str) -> str:
 
 
 def _date(document: Mapping[str, Any]) -> float | None:
-    """Return the date as Unix time, read as local time of this machine; None without one."""
-    try:
-        return datetime.strptime(_text(document, "date"), "%Y%m%d-%H%M%S").timestamp()
-    except (ValueError, OverflowError, OSError):
-        return None
+    """Return the date as Unix time; without a time zone it is local time of this machine; None without a date."""
+    date = _text(document, "date")
+    with suppress(ValueError, OverflowError, OSError):
+        return datetime.strptime(date, "%Y%m%d-%H%M%S").timestamp()
+    with suppress(ValueError, OverflowError, OSError):
+        return datetime.fromisoformat(date).timestamp()  # of the benchmark in Rust
+    return None
