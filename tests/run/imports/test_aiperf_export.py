@@ -156,6 +156,15 @@ def test_an_exported_stage_is_the_same_after_an_import(name: str, tmp_path: Path
         assert found.get("error") == expected.get("error")
 
 
+@pytest.mark.parametrize(("apart", "scheduled"), [(0.0, False), (1.0, True)])
+def test_without_a_load_in_the_summary_the_times_tell_the_loop(apart: float, scheduled: bool) -> None:
+    times = ("credit_issued_ns", "request_start_ns", "request_ack_ns", "request_end_ns")
+    first = row()["metadata"]
+    later = [row(**{name: first[name] + round(number * apart * 1e9) for name in times}) for number in range(20)]
+    load = read_aiperf_records(iter(later), Path("nowhere") / "profile_export.jsonl").load
+    assert (load.scheduled, load.is_limited) == (scheduled, False)
+
+
 def test_a_summary_without_the_configuration_is_said_to_lack_it(tmp_path: Path) -> None:
     with contextlib.closing(RecordingReader.open(resolve("sample"))) as reader:
         stage = exported_stages(reader, None)[0]

@@ -128,6 +128,18 @@ def test_a_part_of_an_event_belongs_to_its_beginning_and_events_at_once_are_one_
     assert request.chunk_tokens.tolist() == [1, 3]
 
 
+@pytest.mark.parametrize(("apart", "scheduled"), [(0, False), (2_000_000_000, True)])
+def test_of_another_mode_the_times_tell_the_loop(apart: int, scheduled: bool) -> None:
+    found = document()
+    experiment = found["experiments"][0]
+    experiment["experiment"] = {"mode": "custom_intervals", "value": 0}
+    for number, each in enumerate(experiment["requests"]):
+        moved = (1 + number) * apart - each["timestamp"] if apart else 0
+        each["timestamp"] += moved
+        each["response_timestamps"] = [at + moved for at in each["response_timestamps"]]
+    assert (read(found).load.is_limited, read(found).load.scheduled) == (False, scheduled)
+
+
 def test_the_count_of_the_server_is_taken() -> None:
     usage = {"prompt_tokens": 7, "completion_tokens": 9}
     result = read(of_responses((2, chat("a")), (4, chat("b")), (5, chat("", choices=[], usage=usage))))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from servetop.core.events import RequestRecord, RequestStatus
 from servetop.core.units import NS_PER_S
 from servetop.recordings.format.request_codec import last_known_at
 from servetop.run.imports.imported_result import ImportedLoad, ImportedResult
+from servetop.run.imports.loop_kind import is_open_loop
 from servetop.run.imports.number_lists import count_in, seconds_in, time_in
 from servetop.run.imports.reported_figures import aiperf_figures
 
@@ -62,7 +63,7 @@ def read_aiperf_records(rows: Iterator[Mapping[str, Any]], path: Path) -> Import
         tool=TOOL,
         version=_text(summary.get("aiperf_version")) or None,
         requests=requests,
-        load=_load(set_up),
+        load=_load(set_up, requests),
         backend="openai" if api in ("chat", "completions") else _text(api) or "unknown",
         model=_model(set_up),
         endpoint="chat" if api == "chat" else "completions",
@@ -209,17 +210,18 @@ def _model(set_up: Mapping[str, Any]) -> str:
     return _text(first.get("name") if isinstance(first, Mapping) else first)
 
 
-def _load(set_up: Mapping[str, Any]) -> ImportedLoad:
-    """Return the load of the profile: of the load generator, or in newer exports of its phase."""
+def _load(set_up: Mapping[str, Any], requests: Sequence[RequestRecord]) -> ImportedLoad:
+    """Return the load of the profile: of the load generator, or in newer exports of its phase; else by its times."""
     phases = set_up.get("phases")
     profiles = [each for each in phases if isinstance(each, Mapping)] if isinstance(phases, list) else []
     phase = next((each for each in profiles if each.get("kind", each.get("name")) == "profiling"), {})
     loadgen = {**_table(set_up, "loadgen"), **phase}
     rate, limit = loadgen.get("request_rate", loadgen.get("rate")), loadgen.get("concurrency")
-    return ImportedLoad(
+    load = ImportedLoad(
         request_rate=float(rate) if isinstance(rate, int | float) and rate > 0 else math.inf,
         max_concurrency=limit if isinstance(limit, int) and limit > 0 else None,
     )
+    return load if load.is_limited else ImportedLoad(scheduled=is_open_loop(requests))
 
 
 def _table(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:

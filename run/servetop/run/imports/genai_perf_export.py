@@ -21,6 +21,7 @@ from servetop.core.units import NS_PER_S
 from servetop.recordings.format.request_codec import last_known_at
 from servetop.run.imports.genai_perf_responses import responses_of
 from servetop.run.imports.imported_result import ImportedLoad, ImportedResult
+from servetop.run.imports.loop_kind import is_open_loop
 from servetop.run.imports.number_lists import count_in, seconds_in
 from servetop.run.imports.reported_figures import aiperf_figures
 
@@ -72,7 +73,7 @@ def _run(document: Mapping[str, Any], experiment: Mapping[str, Any], statistics:
     return ImportedResult(
         tool=TOOL,
         requests=requests,
-        load=_load(level),
+        load=_load(level, requests),
         backend=endpoint if kind == "openai" and "chat" not in endpoint and endpoint else kind or "unknown",
         model=next(filter(None, (each.model for each in found)), "") or _model(statistics),
         label=" ".join(str(level[key])[:80] for key in ("mode", "value") if key in level),
@@ -146,13 +147,15 @@ class _Request:
         return count_in(known, f"prompt_tokens {self._what}")
 
 
-def _load(level: Mapping[str, Any]) -> ImportedLoad:
+def _load(level: Mapping[str, Any], requests: Sequence[RequestRecord]) -> ImportedLoad:
+    """Return the load of the experiment; of another mode than a rate or a concurrency by the times of its requests."""
     mode, value = level.get("mode"), level.get("value")
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-        return ImportedLoad()
-    if mode == "request_rate":
-        return ImportedLoad(request_rate=float(value))
-    return ImportedLoad(max_concurrency=int(value)) if mode == "concurrency" and value >= 1 else ImportedLoad()
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf:
+        if mode == "request_rate":
+            return ImportedLoad(request_rate=float(value))
+        if mode == "concurrency" and value >= 1:
+            return ImportedLoad(max_concurrency=int(value))
+    return ImportedLoad(scheduled=is_open_loop(requests))
 
 
 def _remarks(

@@ -26,6 +26,11 @@ class ImportedLoad:
     scheduled: bool = False
     """Whether the tool sent its requests at times of their own, although the file does not have their rate."""
 
+    @property
+    def is_limited(self) -> bool:
+        """Whether a rate or a concurrency is known."""
+        return math.isfinite(self.request_rate) or self.max_concurrency is not None
+
     def rate_after(self, progress: float) -> float:
         """Return the rate in requests/s when this share of the requests, 0 to 1, was due, as vLLM paces a ramp."""
         start, end = self.ramp_from, self.request_rate
