@@ -67,17 +67,16 @@ class SearchedServer:
 
     def evidence(self, probes: Sequence[Probe], objectives: Sequence[LoadObjective]) -> Evidence:
         """Return what a recording would hold now."""
-        due = np.array([seq.arrival for seq in self._sent])
-        done = np.array([math.nan if seq.finished_at is None else seq.finished_at for seq in self._sent])
-        done[done > self.now] = math.nan
+        due, first, ended = _times(self._sent)
+        done = np.where(ended > self.now, math.nan, ended)
         counted, missed, sums, levels = [], [], [], []
         for objective in objectives:
             assert objective.limit is not None
-            values = np.array([_value(seq, objective.metric, now=self.now) for seq in self._sent])
+            values = _values(self._sent, objective.metric, now=self.now)
             known = ~np.isnan(values) if objective.metric == "tpot" else ~np.isnan(values) & (values > objective.limit)
             known |= ~np.isnan(done)
             if objective.metric == "ttft":
-                known |= np.array([seq.first_token_at is not None for seq in self._sent], dtype=np.bool_)
+                known |= ~np.isnan(first)
             late = values > objective.limit
             counted.append(known.astype(np.float64))
             missed.append(np.where(known, late, 0.0))
@@ -106,7 +105,7 @@ class SearchedServer:
 
     def values(self, objective: LoadObjective) -> FloatArray:
         """Return the objective's metric of all requests that ended; shape (requests,)."""
-        return np.array([_value(seq, objective.metric, now=self.now) for seq in self._ended])
+        return _values(self._ended, objective.metric, now=self.now)
 
     def _send(self, at: float) -> None:
         request = self._requests.take()
@@ -134,13 +133,28 @@ class SearchedServer:
         raise AssertionError("a search sends only requests that fit")
 
 
-def _value(seq: SimSequence, metric: str, *, now: float) -> float:
-    """Return a metric of a request; while it is in flight, how long it has waited, or NaN for TPOT."""
-    first, end = seq.first_token_at, seq.finished_at
+def _times(sequences: Sequence[SimSequence]) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return when requests arrived, had their first token and ended, in seconds, NaN for what has not happened."""
+    times = [
+        (
+            seq.arrival,
+            math.nan if seq.first_token_at is None else seq.first_token_at,
+            math.nan if seq.finished_at is None else seq.finished_at,
+        )
+        for seq in sequences
+    ]
+    due, first, ended = np.array(times, dtype=np.float64).reshape(-1, 3).T
+    return due, first, ended
+
+
+def _values(sequences: Sequence[SimSequence], metric: str, *, now: float) -> FloatArray:
+    """Return a metric of requests; of one in flight how long it has waited, or NaN for TPOT. Shape (requests,)."""
+    due, first, ended = _times(sequences)
     if metric == "tpot":
-        return math.nan if first is None or end is None else (end - first) / max(seq.output_tokens - 1, 1)
-    at = first if metric == "ttft" else end
-    return (now if at is None else at) - seq.arrival
+        gaps = np.array([max(seq.output_tokens - 1, 1) for seq in sequences], dtype=np.float64)
+        return np.asarray((ended - first) / gaps)
+    at = first if metric == "ttft" else ended
+    return np.where(np.isnan(at), now, at) - due
 
 
 def searched(server: Searchable, plan: SearchPlan, objectives: Sequence[LoadObjective]) -> Evidence:
