@@ -49,18 +49,31 @@ def sharegpt_lengths(*, input_cap: float, output_cap: float, total_cap: float, s
     `subset` takes that many, always the same ones, of the pairs of 4 to 2048 tokens each before the caps apply; 0 takes
     all pairs.
     """
-    pairs = _all_pairs()
-    pairs = pairs[(pairs >= _SHORTEST).all(axis=1)]
-    if subset:
-        usual = pairs[(pairs <= _SUBSET_CAP).all(axis=1)]
-        if subset > len(usual):
-            raise UsageError(f"--lengths sharegpt: subset={subset}: give {len(usual)} or less")
-        pairs = usual[random.Random(0).sample(range(len(usual)), subset)]
+    pairs = _subset(subset) if subset else _long_enough()
     within = (pairs[:, 0] <= input_cap) & (pairs[:, 1] <= output_cap) & (pairs.sum(axis=1) <= total_cap)
     kept: IntArray = pairs[within]
     if not len(kept):
         raise UsageError("--lengths sharegpt: no pair is within input_cap, output_cap and total_cap: raise them")
     return kept
+
+
+@functools.lru_cache(maxsize=2)
+def _subset(count: int) -> IntArray:
+    """Return that many pairs of 4 to 2048 tokens each, always the same ones; UsageError if there are fewer."""
+    pairs = _long_enough()
+    usual = pairs[(pairs <= _SUBSET_CAP).all(axis=1)]
+    if count > len(usual):
+        raise UsageError(f"--lengths sharegpt: subset={count}: give {len(usual)} or less")
+    found: IntArray = usual[random.Random(0).sample(range(len(usual)), count)]
+    return found
+
+
+@functools.cache
+def _long_enough() -> IntArray:
+    """Return all pairs of at least 4 tokens each."""
+    pairs = _all_pairs()
+    found: IntArray = pairs[(pairs >= _SHORTEST).all(axis=1)]
+    return found
 
 
 def _scaled(pairs: IntArray, mean: float, *, spread: float, cap: int) -> IntArray:
