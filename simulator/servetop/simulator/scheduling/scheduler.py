@@ -51,12 +51,12 @@ class Scheduler:
     @property
     def running(self) -> int:
         """Sequences in the batch, including those still in prefill."""
-        return len(self.batch) + len(self.prefilling)
+        return len(self.batch.members) + len(self.prefilling)
 
     @property
     def unfinished(self) -> int:
         """All sequences inside the engine."""
-        return self.running + len(self.waiting) + len(self.swapped)
+        return len(self.batch.members) + len(self.prefilling) + len(self.waiting) + len(self.swapped)
 
     def accepts(self, seq: SimSequence) -> bool:
         """Whether an empty engine could complete this request; otherwise it must be rejected."""

@@ -205,12 +205,14 @@ class RealTimeEngine:
         """Send a token to every decoding sequence, except last tokens, which `_finish` sends."""
         emitted = same = 0
         since = math.nan
-        for seq in self.scheduler.batch.members.values():
+        batch = self.scheduler.batch
+        step = batch.step + self._done
+        for seq in batch.members.values():
             if seq.emitted_at != since:
                 if same:
                     self._events.gap(end - since, same)
                 since, same = seq.emitted_at, 0
-            if self.scheduler.batch.generated_by(seq) + self._done >= seq.output_tokens:
+            if seq.base + step - seq.prompt_tokens >= seq.output_tokens:
                 continue
             same += 1
             seq.emitted_at = end

@@ -208,7 +208,9 @@ class MeteredEngine:
             self._planned = work
             self.admissions.append(admission_state(self.scheduler, self._clock.now()))
             return
+        waiting = len(self.scheduler.waiting) + len(self.scheduler.swapped)
+        if not self.admissions or waiting <= self.admissions[-1].waiting:
+            return
         now = admission_state(self.scheduler, self._clock.now())
-        held = now.limit in (AdmissionLimit.BATCH, AdmissionLimit.KV)
-        if held and self.admissions and now.waiting > self.admissions[-1].waiting:
+        if now.limit in (AdmissionLimit.BATCH, AdmissionLimit.KV):
             self.admissions.append(dataclasses.replace(now, preempted=0))

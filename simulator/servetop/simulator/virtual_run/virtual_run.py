@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import random
 from collections import deque
 from dataclasses import dataclass, replace
@@ -62,6 +63,7 @@ class VirtualRun:
         )
 
 
+_time = operator.itemgetter(0)
 _BEAT_SECONDS = 0.020
 _EARLY_SCRAPES = 0.25
 """Fraction of the scrapes at the boundary of two ticks that belong to the earlier one, and then to both."""
@@ -143,7 +145,7 @@ class _Run:
             (self._refused[0][0] if self._refused else math.inf, self._end_refused),
             (self._beats * _BEAT_SECONDS, self._beat),
         )
-        at, process = min(events, key=lambda event: event[0])
+        at, process = min(events, key=_time)
         self._clock.advance_to(at)
         process()
         self._begin_stages()
