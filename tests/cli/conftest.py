@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.bad_server import BadServer
-from tests.harness import Servetop
+from tests.harness import CommandInProcess, Servetop
 
 # Under `nohup` SIGHUP is ignored, by child processes too; these tests need it to end the processes they start.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
@@ -30,3 +30,9 @@ def bad_server() -> Iterator[BadServer]:
 @pytest.fixture
 def servetop(tmp_path: Path) -> Servetop:
     return Servetop(tmp_path / "recordings")
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> CommandInProcess:
+    """The command line without a process of its own."""
+    return CommandInProcess(tmp_path / "recordings")
