@@ -101,14 +101,16 @@ class CommandInProcess:
         self.folder = folder
 
     def __call__(self, *words: str) -> Finished:
-        out, err = io.StringIO(), io.StringIO()
+        out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
         with (
             mock.patch.dict(os.environ, folders_in(self.folder)),
             contextlib.redirect_stdout(out),
             contextlib.redirect_stderr(err),
         ):
             code = main(words)
-        return Finished(code, out.getvalue(), err.getvalue())
+        for stream in (out, err):
+            stream.seek(0)
+        return Finished(code, out.read(), err.read())
 
 
 _Found = TypeVar("_Found")

@@ -14,11 +14,11 @@ from servetop.engines.engine_registry import engine_names, load_engine
 from servetop.engines.metrics.metrics_reader import GAUGES
 
 if TYPE_CHECKING:
-    from tests.harness import Servetop
+    from tests.harness import CommandInProcess
 
 
-def test_every_engine_is_in_the_table_and_no_word_is_cut_in_a_pipe(servetop: Servetop) -> None:
-    done = servetop("engines")
+def test_every_engine_is_in_the_table_and_no_word_is_cut_in_a_pipe(command: CommandInProcess) -> None:
+    done = command("engines")
     names = [line.split()[0] for line in done.out.splitlines() if line.strip()]
     assert set(engine_names()) <= set(names)
     assert f" {' '.join(COLUMNS)}\n" in done.out  # the simulator's metrics say all of them
@@ -34,22 +34,22 @@ def test_the_table_fits_into_80_columns_with_whole_words() -> None:
     assert set(text.split()) >= {*COLUMNS, *engine_names()}
 
 
-def test_as_json_they_are_what_the_adapters_say(servetop: Servetop) -> None:
-    reported = json.loads(servetop("engines", "--json").out)
+def test_as_json_they_are_what_the_adapters_say(command: CommandInProcess) -> None:
+    reported = json.loads(command("engines", "--json").out)
     assert [each["name"] for each in reported] == list(engine_names())
     sim = next(each for each in reported if each["name"] == "sim")
     assert sim["changes_batch_size_live"]
     assert "max_num_seqs" in sim["exports"]
 
 
-def test_one_engine_is_told_in_full(servetop: Servetop) -> None:
-    reported = servetop("engines", "vllm").out
+def test_one_engine_is_told_in_full(command: CommandInProcess) -> None:
+    reported = command("engines", "vllm").out
     assert "--max-num-seqs" in reported
     assert "preemptions_total" in reported
 
 
-def test_an_unknown_engine_is_one_line_and_exit_code_2(servetop: Servetop) -> None:
-    done = servetop("engines", "orca")
+def test_an_unknown_engine_is_one_line_and_exit_code_2(command: CommandInProcess) -> None:
+    done = command("engines", "orca")
     assert (done.code, done.out) == (2, "")
     assert "unknown engine 'orca'" in done.complaint
 

@@ -10,7 +10,7 @@ import pytest
 from servetop.core.events import Action, Severity
 from servetop.core.interfaces.search_state import SEARCH_REFUSES
 from servetop.recordings.read.reader import RecordingReader
-from tests.harness import Servetop, opened, wait_for
+from tests.harness import CommandInProcess, Servetop, opened, wait_for
 
 ANSWERED = (0, 98, 99)
 """Exit codes of a search that came to its end; which one it is depends on the speed of this machine."""
@@ -98,8 +98,8 @@ def test_an_interrupted_search_prints_the_answer_so_far(servetop: Servetop, tmp_
     ],
 )
 def test_a_search_that_cannot_work_is_refused_in_one_line(
-    servetop: Servetop, words: tuple[str, ...], hint: str
+    command: CommandInProcess, words: tuple[str, ...], hint: str
 ) -> None:
-    done = servetop("search", *words, "--headless")
+    done = command("search", *words, "--headless")
     assert done.code == 2
     assert hint in done.complaint
