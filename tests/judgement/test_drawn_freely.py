@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from random import Random
 
 import pytest
@@ -15,7 +16,7 @@ from tests.judgement.scenario import Cause, Scenario
 @pytest.fixture(scope="module")
 def drawn() -> list[Scenario]:
     found = (drawn_freely(Random(f"test/{number}"), f"free {number}") for number in range(60))
-    return [each for each in found if each is not None][:12]
+    return list(itertools.islice(filter(None, found), 12))
 
 
 def test_engines_workloads_and_loads_differ(drawn: list[Scenario]) -> None:
