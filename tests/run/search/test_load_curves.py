@@ -14,7 +14,7 @@ from servetop.run.search.load_curves import (
     ShownLoads,
     jump_deviance,
     monotone_deviance,
-    rising_deviance,
+    rising_deviances,
 )
 
 ALLOWED = 0.05
@@ -28,7 +28,8 @@ def shown(*loads: tuple[float, float], trials: float = 100.0, requests: float = 
 
 
 def rising(loads: ShownLoads, *answers: float, plateau: float | None = None) -> CurveDeviance:
-    return rising_deviance(loads, np.array(answers), allowed=ALLOWED, plateau=plateau)
+    (found,) = rising_deviances(loads, np.array(answers), allowed=ALLOWED, plateaus=(plateau,))
+    return found
 
 
 def test_nothing_seen_fits_every_answer() -> None:

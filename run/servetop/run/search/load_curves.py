@@ -9,7 +9,9 @@ near one answer is no evidence for another one far from it.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -37,7 +39,7 @@ servers and seeds apart from the judgement's.
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ShownLoads:
     """The samples of each load; arrays of shape (loads,)."""
 
@@ -50,6 +52,11 @@ class ShownLoads:
     requests: FloatArray
     """Requests that were due; infinity where each load is at its level at once, as in a closed loop."""
 
+    @cached_property
+    def fits(self) -> FloatArray:
+        """The monotone fits for each number of loads below the answer; shape (loads + 1, loads)."""
+        return monotone_fits(self.events, self.trials)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CurveDeviance:
@@ -61,29 +68,37 @@ class CurveDeviance:
     """That of the best monotone curve; shape (answers,)."""
 
 
-def rising_deviance(
-    shown: ShownLoads, answers: FloatArray, *, allowed: float, plateau: float | None = None
-) -> CurveDeviance:
+def rising_deviances(
+    shown: ShownLoads, answers: FloatArray, *, allowed: float, plateaus: Sequence[float | None] = (None,)
+) -> list[CurveDeviance]:
     """Return the deviance of curves that rise with a slope; with a plateau they may stay little above the answer.
 
-    `plateau` is the slope of the logit along it, 0 if it is flat.
+    Each of `plateaus` is the slope of the logit along one, 0 if it is flat, None for curves without one.
     """
     distance = np.log(shown.at[:, None] / answers)
-    least = _logistic(allowed, np.maximum(distance, 0.0) * _FLATTEST)
-    if plateau is not None:
-        most = min(max(2 * allowed, _PLATEAU), _MOST_PLATEAU)
-        least = np.minimum(least, _logistic(most, np.maximum(distance, 0.0) * plateau))
-    known = _known(shown, distance)
-    far = known * _binomial(shown, _held(shown, answers, most=allowed, least=least, above=distance > 0))
-    monotone = far.sum(axis=0)
-    curve = np.repeat(monotone[:, None], SLOPES.size, axis=1)
+    known, above = _known(shown, distance), distance > 0
+    leasts = [_least(allowed, distance, plateau=plateau) for plateau in plateaus]
+    fars = [known * _binomial(shown, _held(shown, answers, most=allowed, least=least, above=above)) for least in leasts]
+    monotones = [far.sum(axis=0) for far in fars]
+    curves = [np.repeat(monotone[:, None], SLOPES.size, axis=1) for monotone in monotones]
     for place, apart in enumerate(distance):
         near = _nearness(apart)
         close = np.flatnonzero(near)
         share = _logistic(allowed, apart[close, None] * SLOPES)
         fitted = known[place, close, None] * _deviance(shown.events[place], shown.trials[place], share)
-        curve[close] += near[close, None] * (fitted - far[place, close, None])
-    return CurveDeviance(curve=curve, monotone=monotone)
+        for curve, far in zip(curves, fars, strict=True):
+            curve[close] += near[close, None] * (fitted - far[place, close, None])
+    return [CurveDeviance(curve=curve, monotone=each) for curve, each in zip(curves, monotones, strict=True)]
+
+
+def _least(allowed: float, distance: FloatArray, *, plateau: float | None) -> FloatArray:
+    """Return the least share that loads above the answer miss; shape (loads, answers)."""
+    beyond = np.maximum(distance, 0.0)
+    least = _logistic(allowed, beyond * _FLATTEST)
+    if plateau is None:
+        return least
+    most = min(max(2 * allowed, _PLATEAU), _MOST_PLATEAU)
+    return np.minimum(least, _logistic(most, beyond * plateau))
 
 
 def monotone_deviance(shown: ShownLoads, answers: FloatArray, *, allowed: float) -> FloatArray:
@@ -111,7 +126,7 @@ def jump_deviance(shown: ShownLoads, answers: FloatArray, *, allowed: float) -> 
 
 def _held(shown: ShownLoads, answers: FloatArray, *, most: float, least: FloatArray, above: BoolArray) -> FloatArray:
     """Return the monotone fits, held at `most` for loads up to the answer, and at `least` above it."""
-    fits = monotone_fits(shown.events, shown.trials)[np.searchsorted(shown.at, answers, side="right")].T
+    fits = shown.fits[np.searchsorted(shown.at, answers, side="right")].T
     return np.where(above, np.maximum(fits, least), np.minimum(fits, most))
 
 

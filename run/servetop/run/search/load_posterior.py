@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from servetop.core.arrays import FloatArray
-from servetop.run.search.load_curves import SLOPES, ShownLoads, jump_deviance, monotone_deviance, rising_deviance
+from servetop.run.search.load_curves import SLOPES, ShownLoads, jump_deviance, monotone_deviance, rising_deviances
 from servetop.run.search.load_windows import LoadWindow, Trend
 from servetop.run.search.sample_dependence import dependence
 
@@ -105,7 +105,7 @@ def load_posterior(
     which no more is known than that a larger load never misses less.
     """
     shown = _shown(windows, allowed, concurrency=concurrency)
-    kinds = [rising_deviance(shown, loads, allowed=allowed, plateau=plateau) for plateau in (None, _PLATEAU, 0.0)]
+    kinds = rising_deviances(shown, loads, allowed=allowed, plateaus=(None, _PLATEAU, 0.0))
     kinds.append(jump_deviance(shown, loads, allowed=allowed))
     least = min(float(each.curve.min()) for each in kinds)
     least_monotone = min(float(each.monotone.min()) for each in kinds)
