@@ -56,10 +56,6 @@ class RunningBatch:
         """Return the tokens of a member, including the last sampled one."""
         return seq.base + self.step
 
-    def generated_by(self, seq: SimSequence) -> int:
-        """Return the output tokens of a member so far."""
-        return min(seq.base + self.step - seq.prompt_tokens, seq.output_tokens)
-
     def needs_block(self, seq: SimSequence) -> bool:
         """Whether this member needs a new block for its next step."""
         return (seq.base + self.step - 1) % self._block_size == 0
