@@ -69,7 +69,7 @@ def test_requests_fail_only_in_the_failing_engine(drawn: dict[str, Scenario]) ->
 
 
 def test_the_sustainable_rate_is_sustained_and_a_higher_one_is_not(drawn: dict[str, Scenario]) -> None:
-    each = drawn["rate"]
+    each = drawn["kv"]
     rate, base = each.sustainable_rate, each.base
     assert rate is not None
     assert base is not None
