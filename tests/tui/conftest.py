@@ -16,10 +16,8 @@ import textual._wait
 import textual.app
 import textual.pilot
 from rich.style import Style
-from textual.css import stylesheet
-from textual.css.model import RuleSet, Selector
+from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
-from textual.dom import DOMNode
 
 from servetop.core.clock import ManualClock
 from servetop.tui.app import DashboardApp
@@ -68,16 +66,6 @@ setattr(Stylesheet, "_parse_rules", parse_rules_once)  # noqa: B010
 # The name of a picture is a checksum of all its segments, written out: of a few dozen styles, each a thousand times.
 setattr(Style, "__repr__", functools.lru_cache(maxsize=4096)(Style.__repr__))  # noqa: B010
 setattr(RuleSet, "__hash__", object.__hash__)  # noqa: B010 - by identity as before, without a call of Python
-
-_check_selectors = vars(stylesheet)["_check_selectors"]
-
-
-def check_last_selector_first(selectors: list[Selector], path: list[DOMNode]) -> bool:
-    """Whether selectors match a node: those whose last one does not need no look at the nodes around it."""
-    return selectors[-1].check(path[-1]) and bool(_check_selectors(selectors, path))
-
-
-vars(stylesheet)["_check_selectors"] = check_last_selector_first
 
 
 @pytest.fixture(scope="session")
