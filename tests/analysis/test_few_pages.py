@@ -61,15 +61,17 @@ def closed(waiting: list[float]) -> list[Tick]:
 
 
 def test_a_run_whose_cold_start_missed_the_objectives_needs_more_time_not_more_load() -> None:
-    def advice(ticks: list[Tick]) -> str:
-        stages = tuple(replace(each, request_rate=float("inf")) for each in record_from(ticks).stages)
+    def advice(ticks: list[Tick], *, limit: int | None = None) -> str:
+        planned = record_from(ticks).stages
+        stages = tuple(replace(each, request_rate=float("inf"), max_concurrency=limit) for each in planned)
         story = story_from(ticks, goodput={"ttft": 0.5}, stages=stages)
         assert story.headline.startswith("headroom")
         return story.lines[-1].text
 
     cold = [8.0, 20.0, 30.0, 20.0, 10.0]
     assert advice(closed([*cold, *[0.0] * 30])) == "try a longer run at this load"
-    assert advice(closed([*cold, *[0.0] * 300])) == "try a higher concurrency"
+    assert advice(closed([*cold, *[0.0] * 300])) == "try more requests at once"
+    assert advice(closed([*cold, *[0.0] * 300]), limit=8) == "try a higher concurrency"
 
 
 def test_a_queue_of_a_closed_loop_may_have_lasted() -> None:

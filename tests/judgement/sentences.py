@@ -146,7 +146,10 @@ PATTERNS: dict[str, str] = {
     ),
     "refused": r"try a lower rate, or a higher limit at the server: it refuses requests above its own",
     "lower load": r"try a lower (?:rate|concurrency), to see whether the load is the cause",
-    "raise load": r"(?:try a higher (?:rate|concurrency)|raise the (?:rate|concurrency limit))",
+    "raise load": (
+        r"(?:try a higher (?:rate|concurrency)|raise the (?:rate|concurrency limit)"
+        r"|(?:try|send) more requests at once)"
+    ),
     "limit prompts": r"(?:try a limit on the prompt length|limit the prompt length), or serve long prompts apart",
     "faster client": (
         r"(?:try a lower rate, more workers, or a client with more CPU"
@@ -155,7 +158,9 @@ PATTERNS: dict[str, str] = {
     "see log": r"look at the (?:engine's log \(5\)|server's log)",
     "check address": r"start the server, or correct --url",
     "raise limit": r"try a higher --max-concurrency, or a lower rate",
-    "lower concurrency": (r"(?:try a lower concurrency or more replicas|lower the concurrency limit)"),
+    "lower concurrency": (
+        r"(?:try a lower concurrency or more replicas|lower the concurrency limit|set a concurrency limit)"
+    ),
     "longer run": r"try a longer run at (?:one rate|this load)",
     "unshared server": (
         r"(?:measure a server that no other client uses: its queue and its tokens are in these figures"
@@ -171,7 +176,7 @@ PATTERNS: dict[str, str] = {
     "full there now": r"(?P<what>KV blocks|batch) full there",
     "passed": rf"an overload of {_SECONDS} passed within the objectives",
     "restart": r"try a restart of the engine, to free the KV blocks that no request uses",
-    "replica advice now": rf"send less to replicas? {_REPLICAS}, or (?P<then>lower .*)",
+    "replica advice now": rf"send less to replicas? {_REPLICAS}, or (?P<then>(?:lower|set) .*)",
     "nothing waits now": r"nothing waits",
     "running now": rf"running (?P<running>{_NUMBER}) of (?P<limit>{_NUMBER})",
     "foreign now": (

@@ -55,7 +55,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "span": ("12 s",), "fullest": ("", "up to "),
     "busy.name": ("replica 2",), "busy.count": ("3",),
     "overload_now:less": ("lower the rate",),
-    "overload_now:lower": ("lower the concurrency limit", "lower the rate below 12"),
+    "overload_now:lower": ("lower the concurrency limit", "set a concurrency limit", "lower the rate below 12"),
     "verdict_now:load": ("rate", "concurrency"),
     "' and no '.join(absent)": ("queue", "running count and no batch limit"),
     "', '.join((clock(each.begin) for each in others[:3]))": ("1:05, 1:25",),

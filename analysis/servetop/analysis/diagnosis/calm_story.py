@@ -219,7 +219,8 @@ def _kept_at_last(run: RunRecord) -> bool:
 def _next_load(run: RunRecord, verdict: RunVerdict) -> list[Phrase]:
     """Advice on the next load, after a run that no limit slowed."""
     scheduled = run.header.is_scheduled_import
-    closed = not scheduled and any(math.isinf(each.request_rate or 0.0) for each in run.loads)
+    without_rate = [] if scheduled else [each for each in run.loads if math.isinf(each.request_rate or 0.0)]
+    closed = bool(without_rate)
     whole = share_kept(run, run.history.first_from(run.load_since), len(run.history))
     cold = whole < KEPT_SHARE and verdict.sustainable is None  # its start cost this run the objectives
     if verdict.cause is RunCause.MISSED and not _kept_at_last(run):
@@ -228,7 +229,8 @@ def _next_load(run: RunRecord, verdict: RunVerdict) -> list[Phrase]:
     if cold or verdict.cause in (RunCause.MISSED, RunCause.UNCLEAR):
         return [Phrase(clauses.TRY, "try a longer run at this load")]
     if closed:
-        return [Phrase(clauses.TRY, "try a higher concurrency")]
+        limited = any(each.max_concurrency is not None for each in without_rate)
+        return [Phrase(clauses.TRY, "try a higher concurrency" if limited else "try more requests at once")]
     if scheduled:
         return [Phrase(clauses.TRY, "try a higher rate")]
     higher = Phrase(clauses.TRY_HIGHER, "try a higher rate" if verdict.sustainable is not None else "")

@@ -83,7 +83,8 @@ def queue_growing(moment: Moment) -> Diagnosis | None:
     path = _may_wait_before(moment)
     lower = f"lower the rate below {rates.completed:.1f}" if rates.completed > 0 else "lower the rate"
     lower = "hold this stage until it is steady, or lower the rate" if path else lower
-    lower = "lower the concurrency limit" if is_closed(moment) else lower
+    limit = "lower the concurrency limit" if load.max_concurrency else "set a concurrency limit"
+    lower = limit if is_closed(moment) else lower
     elsewhere = "" if busy is None else f"send less to {busy.name}, or {lower}"
     advice = [Phrase(clauses.SEND_LESS, elsewhere), Phrase(clauses.HINT, lower)]
     weaker = Bottleneck.PATH_OVERLOADED if path else Bottleneck.OVERLOADED

@@ -258,7 +258,8 @@ def _headroom(moment: Moment) -> Diagnosis | None:
         return None
     if moment.kv >= KV_HIGH:
         return None
-    advice = "raise the concurrency limit" if is_closed(moment) else "raise the rate"
+    limit = "raise the concurrency limit" if moment.stats.load.max_concurrency else "send more requests at once"
+    advice = limit if is_closed(moment) else "raise the rate"
     evidence = [
         Phrase(clauses.KEEPS_UP, "the engine keeps up"),
         done(moment) if keeps_up else Phrase(clauses.WAITING, "nothing waits"),
