@@ -71,7 +71,8 @@ def test_a_queue_that_is_not_exported_may_drain_or_stay_in_a_closed_loop() -> No
     assert line_of(stats_of(Rates(offered=12.0, completed=16.0), engine=bare)).startswith("unclear")
     assert line_of(stats_of(KEEPING_UP, engine=bare, load=closed)).startswith("unclear")
     line = line_of(stats_of(KEEPING_UP, load=closed))
-    assert line.startswith("headroom") and line.endswith("→ raise the concurrency limit")
+    assert line.startswith("headroom")
+    assert line.endswith("→ raise the concurrency limit")
 
 
 def test_an_imported_open_loop_of_unknown_rate_is_advised_a_rate() -> None:

@@ -229,7 +229,7 @@ def _next_load(run: RunRecord, verdict: RunVerdict) -> list[Phrase]:
     if cold or verdict.cause in (RunCause.MISSED, RunCause.UNCLEAR):
         return [Phrase(clauses.TRY, "try a longer run at this load")]
     if closed:
-        limited = any(each.max_concurrency is not None for each in without_rate)
+        limited = run.header.imported is not None or any(each.max_concurrency is not None for each in without_rate)
         return [Phrase(clauses.TRY, "try a higher concurrency" if limited else "try more requests at once")]
     if scheduled:
         return [Phrase(clauses.TRY, "try a higher rate")]
