@@ -107,6 +107,7 @@ def test_keys_and_headers_go_with_every_request(servetop: Servetop) -> None:
         (('http://p:1/?match={a="b"}', "http://a:1"), 2, "lists all servers of a watch: name it alone"),
         (('http://127.0.0.1:9/?match={a="b"}',), 3, "no list of servers from the Prometheus server at"),
         (("http://127.0.0.1:9/?match=up",), 2, "must be a selector"),
+        (('http://p:1/?match={a="b"}', "--metrics-api-key-env", "NO_KEY_HERE"), 2, "NO_KEY_HERE"),
         (("https://a:1", "--all-addresses"), 2, "--all-addresses: the certificate of https://a:1"),
         (("http://gpu7.invalid:1", "--all-addresses"), 3, "gpu7.invalid cannot be resolved"),
         (("http://127.0.0.1:9", "--against", "latest"), 2, "--against: a watch sends no load"),

@@ -32,6 +32,8 @@ class PrometheusStandIn:
         self.queries: list[str] = []
         self.ended: set[str] = set()
         """Instances whose last scrape failed: an instant query has their series no more, a range selector still has."""
+        self.key = ""
+        """API key without which all answers are HTTP 401; empty: none is needed."""
         self.is_away = False
         """Whether it answers HTTP 503, as while it starts."""
         self.url = ""
@@ -57,7 +59,10 @@ class PrometheusStandIn:
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode()
                 target = urlsplit(head.split(" ")[1])
-                status, answer = self._answer(target.path, parse_qs(target.query).get("query", [""])[0])
+                if self.key and f"bearer {self.key}" not in head.lower():
+                    status, answer = 401, dict[str, Any]()
+                else:
+                    status, answer = self._answer(target.path, parse_qs(target.query).get("query", [""])[0])
                 body = json.dumps(answer).encode()
                 writer.write(b"HTTP/1.1 %d X\r\nContent-Length: %d\r\n\r\n%s" % (status, len(body), body))
                 await writer.drain()

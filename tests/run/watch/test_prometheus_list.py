@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from servetop.core.clock import MonotonicClock
-from servetop.core.config import ConnectionConfig, EngineConfig, RunConfig
+from servetop.core.config import EngineConfig, RunConfig
 from servetop.core.config_values.watch_config import WatchConfig
 from servetop.core.errors import EngineError, UsageError
 from servetop.run.watch import address_list
@@ -47,9 +47,9 @@ class Api(Mapping[str, str]):
         return self[path]
 
 
-def listed(url: str, selector: str = '{job="vllm"}') -> list[str]:
+def listed(url: str, selector: str = '{job="vllm"}', config: EngineConfig | None = None) -> list[str]:
     async def ask() -> list[str]:
-        found = PrometheusList(f"{url}/?match={selector}", ConnectionConfig())
+        found = PrometheusList(f"{url}/?match={selector}", config or EngineConfig())
         try:
             return [each.url for each in await found.addresses()]
         finally:
@@ -83,6 +83,16 @@ def test_a_server_without_a_list_is_refused(answer: str | None, reason: str) -> 
             listed(server.url)
 
 
+def test_one_that_wants_a_key_gets_that_of_the_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROMETHEUS_KEY", "abc")
+    with watched_server() as server:
+        server.pages, server.key = Api(), "abc"
+        with pytest.raises(EngineError, match=r"\(HTTP 401: it wants credentials: give --metrics-api-key-env"):
+            listed(server.url)
+        server.pages.instances = ["gpu7:8000"]
+        assert listed(server.url, config=EngineConfig(metrics_api_key_env="PROMETHEUS_KEY")) == ["http://gpu7:8000"]
+
+
 def test_one_that_does_not_answer_is_named() -> None:
     with watched_server() as server:
         url = server.url
@@ -95,7 +105,7 @@ def test_a_selector_needs_its_braces() -> None:
     assert is_prometheus_list("http://prom:9090?match[]={a='b'}")
     assert not is_prometheus_list("http://gpu7:8000/v1?api-version=2024-06-01")
     with pytest.raises(UsageError, match=r"^'http://prom:9090/\?match=up': the part after the \? must be a selector"):
-        PrometheusList("http://prom:9090/?match=up", ConnectionConfig())
+        PrometheusList("http://prom:9090/?match=up", EngineConfig())
 
 
 def test_the_list_follows_and_stays_while_the_server_has_none(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,6 +47,12 @@ def prometheus_server() -> Iterator[PrometheusStandIn]:
         loop.close()
 
 
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of the Prometheus server, if it wants one."""
+    monkeypatch.setenv("PROMETHEUS_KEY", "abc")
+
+
 @pytest.fixture
 def fast(monkeypatch: pytest.MonkeyPatch) -> None:
     """Series are read and asked for often, so that a test does not wait."""
@@ -57,7 +63,7 @@ def fast(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def fleet_at(url: str) -> RunConfig:
-    engine = EngineConfig(name="auto", model="", url=url, attach_timeout=2.0)
+    engine = EngineConfig(name="auto", model="", url=url, attach_timeout=2.0, metrics_api_key_env="PROMETHEUS_KEY")
     return RunConfig(engine=engine, watch=WatchConfig(several=True, prometheus=f'{url}/?match={{job="llm"}}'))
 
 
@@ -81,6 +87,7 @@ def test_servers_out_of_reach_are_read_counted_and_gone_when_their_series_end(tm
             await until(lambda: changes_of(reader, 1)[-1].state is ReplicaState.REMOVED)
 
         scrape(500.0)
+        prometheus.key = "abc"
         end = watch(fleet_at(prometheus.url), path, script)
     assert end.exit_code == 0
     with closing(RecordingReader.open(path)) as reader:

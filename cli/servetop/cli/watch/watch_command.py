@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from servetop.cli.configuration.configure import run_config
 from servetop.cli.configuration.output import Output
@@ -49,7 +50,8 @@ def watch_config(line: CommandLine[WatchOptions]) -> RunConfig:
     if options.all_addresses:
         check_resolvable(addresses)
     shared = {option.name for option in declared(RunOptions)} - {"duration", "threshold"}
-    given = {name: value for name, value in line.given.items() if name in shared}
+    credentials = {} if prometheus is None else _credentials(options)
+    given = {name: value for name, value in line.given.items() if name in shared - credentials.keys()}
     config = run_config(read_options(RunOptions, {**given, "url": (addresses[0].url,)}), ())
     workload = WorkloadConfig(headers=config.workload.headers, header_env=config.workload.header_env)
     check_thresholds(options, line.given)
@@ -65,7 +67,11 @@ def watch_config(line: CommandLine[WatchOptions]) -> RunConfig:
         on_episode=options.on_episode,
         keep=options.keep,
     )
-    engine = dataclasses.replace(config.engine, more_urls=tuple(each.url for each in addresses[1:]))
+    engine = dataclasses.replace(config.engine, more_urls=tuple(each.url for each in addresses[1:]), **credentials)
+    if any(credentials.values()):
+        from servetop.engines.control.credentials import metrics_credentials
+
+        metrics_credentials(engine, os.environ)  # a missing key is an error before anything is recorded
     return dataclasses.replace(
         config, engine=engine, workload=workload, stages=(), watch=watch, thresholds=options.threshold
     )
@@ -79,6 +85,11 @@ def _prometheus(options: WatchOptions) -> WatchedAddress | None:
         raise UsageError("a Prometheus server with ?match= lists all servers of a watch: name it alone")
     selected = MetricsAddress.parse(options.servers[0], option="")
     return WatchedAddress.parse(selected.url)
+
+
+def _credentials(options: WatchOptions) -> dict[str, Any]:
+    """Return the fields of `EngineConfig` with the credentials of the Prometheus server that lists the servers."""
+    return {"metrics_api_key_env": options.metrics_api_key_env, "metrics_header_env": options.metrics_header_env}
 
 
 def check_thresholds(options: WatchOptions, given: Mapping[str, object]) -> None:

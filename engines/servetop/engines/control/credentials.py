@@ -22,8 +22,7 @@ def check_metrics_credentials(config: EngineConfig, environ: Mapping[str, str]) 
     given = config.metrics_api_key_env or config.metrics_header_env
     if given and config.metrics_url is None:
         raise UsageError("--metrics-api-key-env and --metrics-header-env are for the server at --metrics-url: give it")
-    key_from(config.metrics_api_key_env, environ, option="--metrics-api-key-env")
-    header_values(config.metrics_header_env, environ, option="--metrics-header-env")
+    metrics_credentials(config, environ)
 
 
 def metrics_client(
@@ -37,6 +36,18 @@ def metrics_client(
     """Return the client of the metrics server at `url`, with its own credentials, else those of its origin."""
     if not config.metrics_api_key_env and not config.metrics_header_env:
         return client.at(url, connection=connection)
-    key = key_from(config.metrics_api_key_env, environ, option="--metrics-api-key-env")
-    headers = header_values(config.metrics_header_env, environ, option="--metrics-header-env")
+    return prometheus_client(url, config=config, environ=environ, connection=connection)
+
+
+def prometheus_client(
+    url: ServerUrl, *, config: EngineConfig, environ: Mapping[str, str], connection: ConnectionConfig | None
+) -> ServerClient:
+    """Return the client of a server of metrics with the credentials for it, if there are any; UsageError if unset."""
+    key, headers = metrics_credentials(config, environ)
     return ServerClient(url, api_key=key, headers=headers, connection=connection)
+
+
+def metrics_credentials(config: EngineConfig, environ: Mapping[str, str]) -> tuple[str | None, Mapping[str, str]]:
+    """Return key and headers of the metrics; UsageError if a variable is not set."""
+    key = key_from(config.metrics_api_key_env, environ, option="--metrics-api-key-env")
+    return key, header_values(config.metrics_header_env, environ, option="--metrics-header-env")

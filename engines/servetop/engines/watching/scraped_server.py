@@ -14,6 +14,7 @@ from servetop.core.errors import EngineError
 from servetop.engines.attach import attach_engine
 from servetop.engines.control.connection import route_to
 from servetop.engines.control.control_client import ServerClient
+from servetop.engines.control.credentials import prometheus_client
 from servetop.engines.control.retry_delay import PageRetries
 from servetop.engines.control.server_url import ServerUrl
 from servetop.engines.engine import Engine
@@ -67,10 +68,13 @@ async def attach_scraped(config: EngineConfig, clock: Clock, *, metrics: str, un
     EngineError if they are not those of an engine; it begins with `unreachable`, why the server itself was not read.
     """
     address = MetricsAddress.parse(metrics)
-    connection = route_to(ServerUrl.parse(address.url).origin, config.connection, os.environ).connection
-    client = ServerClient(address.url, connection=connection)
+    url = ServerUrl.parse(address.url)
+    connection = route_to(url.origin, config.connection, os.environ).connection
+    client, asking = (
+        prometheus_client(url, config=config, environ=os.environ, connection=connection) for _ in range(2)
+    )
     try:
-        owner = await metrics_owner(ServerClient(address.url, connection=connection), match=address.match)
+        owner = await metrics_owner(asking, match=address.match)
         if owner is None:
             raise EngineError(f"the Prometheus server at {client.url} has no metrics of an engine for it")
         engine, config = load_engine(owner), replace(config, metrics_url=metrics)

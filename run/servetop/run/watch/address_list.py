@@ -32,7 +32,7 @@ class AddressList:
         self._resolves = watch.all_addresses or watch.prometheus is not None
         self._prometheus = None
         if watch.prometheus is not None:
-            self._prometheus = PrometheusList(watch.prometheus, config.engine.connection)
+            self._prometheus = PrometheusList(watch.prometheus, config.engine)
         urls = [config.engine.url or "", *config.engine.more_urls]
         names = watch.names or ("",) * len(urls)
         self._listed: Sequence[WatchedAddress] = [

@@ -9,11 +9,13 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
-from servetop.core.config import ConnectionConfig
+from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError, UsageError
 from servetop.engines.control.connection import route_to
-from servetop.engines.control.control_client import HttpResult, ServerClient
+from servetop.engines.control.control_client import HttpResult
+from servetop.engines.control.credentials import prometheus_client
 from servetop.engines.control.server_url import ServerUrl
+from servetop.engines.metrics.metrics_source import METRICS_KEY_HELP
 from servetop.engines.metrics.prometheus_server import ESCAPES, QUERY, MetricsAddress
 from servetop.run.watch.addresses import WatchedAddress, distinct
 
@@ -33,11 +35,12 @@ class PrometheusList:
     A target that is down is still listed, because Prometheus keeps its `up`; it leaves the list with its target.
     """
 
-    def __init__(self, text: str, connection: ConnectionConfig) -> None:
-        """UsageError for a selector that cannot be parsed."""
+    def __init__(self, text: str, config: EngineConfig) -> None:
+        """UsageError for a selector that cannot be parsed, and for credentials of the metrics that are not set."""
         address = MetricsAddress.parse(text, option="")
-        route = route_to(ServerUrl.parse(address.url).origin, connection, os.environ)
-        self._client = ServerClient(address.url, connection=route.connection)
+        url = ServerUrl.parse(address.url)
+        route = route_to(url.origin, config.connection, os.environ)
+        self._client = prometheus_client(url, config=config, environ=os.environ, connection=route.connection)
         self._match = address.match or ""
         self._query = f"group by (instance) ({{{self._match}}})"
 
@@ -80,6 +83,8 @@ class PrometheusList:
 
 
 def _why(result: HttpResult) -> str:
+    if result.status in (401, 403):
+        return f"HTTP {result.status}: {METRICS_KEY_HELP}"
     body = result.json() if result.status else None
     error = body.get("error") if isinstance(body, dict) else None
     return result.error or (f"HTTP {result.status}: {error}" if isinstance(error, str) else f"HTTP {result.status}")
