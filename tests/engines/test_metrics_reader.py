@@ -20,6 +20,7 @@ OF_TIMES = {
     "e2el_seconds_total", "e2el_requests_total",
 }  # fmt: skip
 OF_TOKENS = {"preemptions_total", "prompt_tokens_total", "generation_tokens_total", "requests_finished_total"}
+OF_OUTCOMES = {"requests_ended_total", "requests_failed_total"}
 
 
 def read(page: bytes) -> EngineSample:
@@ -53,13 +54,15 @@ def test_a_preempting_vllm_0_32_is_read_number_for_number(vllm_data: Path) -> No
         tpot_requests_total=148.0,
         e2el_seconds_total=674.5436568260193,
         e2el_requests_total=148.0,
+        requests_ended_total=152.0,  # answers of its HTTP server, of which 4 have a status 4xx
+        requests_failed_total=0.0,
     )
 
 
 @pytest.mark.parametrize(
     ("version", "missing", "blocks"),
     [
-        ("0.2.7", OF_A_CACHE | OF_PREFIXES | OF_TOKENS, None),
+        ("0.2.7", OF_A_CACHE | OF_PREFIXES | OF_TOKENS | OF_OUTCOMES, None),
         ("0.4.3", OF_A_CACHE | OF_PREFIXES, None),
         ("0.6.6", OF_PREFIXES, 2884),  # V0 has no null block
         ("0.8.5_v1", set(), 2884),

@@ -92,6 +92,7 @@ def test_a_loaded_server_is_read_number_for_number() -> None:
         kv_blocks_used=32.0, kv_blocks_total=63.0, kv_usage=32 / 63,  # 64 blocks, of which one is the null block
         prompt_tokens_total=177.0, generation_tokens_total=5362.0, preemptions_total=4.0,
         prefix_cache_hits_total=0.0, prefix_cache_queries_total=0.0,
+        requests_ended_total=17.0, requests_failed_total=0.0,
     )  # fmt: skip
     facts = reader.facts(page("metrics_loaded.txt.gz"))
     assert (facts.kv_blocks_total, facts.block_size) == (63, 32)

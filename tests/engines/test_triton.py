@@ -111,6 +111,8 @@ def test_a_loaded_server_is_read_number_for_number() -> None:
         kv_usage=63 / 64,
         requests_finished_total=54.0,
         max_num_seqs=8.0,
+        requests_ended_total=54.0,
+        requests_failed_total=0.0,
     )
     facts = TritonPages().facts({"/metrics": LOADED})
     assert (facts.kv_blocks_total, facts.block_size, facts.max_num_seqs) == (64, 16, 8)

@@ -105,6 +105,7 @@ def test_tgis_page_is_read_with_its_tokens_as_blocks_of_one() -> None:
         "running": 4, "waiting": 3, "kv_blocks_used": 4096, "kv_blocks_total": 16384, "kv_usage": 0.25,
         "prompt_tokens_total": 2400, "generation_tokens_total": 1900, "requests_finished_total": 20,
         "queue_seconds_total": 1.5, "queued_requests_total": 20, "e2el_seconds_total": 8.5, "e2el_requests_total": 20,
+        "requests_ended_total": 21, "requests_failed_total": 1,
     }  # fmt: skip
     facts = reader.facts({"/metrics": TGI.encode()})
     assert (facts.kv_blocks_total, facts.block_size) == (16384, 1)
@@ -167,7 +168,10 @@ def test_both_pages_of_tensorrt_llm_are_one_sample() -> None:
 
 def test_the_fewer_names_of_tensorrt_llm_1_1_are_read_too() -> None:
     values = exported(TensorRtLlmPages().sample(pages([], OLD_TRTLLM), start=1, end=2))
-    assert values == {"requests_finished_total": 20, "queue_seconds_total": 1.5, "queued_requests_total": 20}
+    assert values == {
+        "requests_finished_total": 20, "queue_seconds_total": 1.5, "queued_requests_total": 20,
+        "requests_ended_total": 20, "requests_failed_total": 0,
+    }  # fmt: skip
 
 
 def test_preemptions_count_from_0_only_if_the_server_reports_iterations() -> None:

@@ -39,7 +39,7 @@ def test_a_closed_recording_is_one_plain_sqlite_file_with_its_signature(
     assert [path.name for path in recorder.path.parent.iterdir()] == ["run.servetop"]
     assert query(recorder.path, "PRAGMA journal_mode") == [("delete",)]
     assert query(recorder.path, "PRAGMA application_id") == [(0x73767470,)]
-    assert query(recorder.path, "PRAGMA user_version") == [(1023,)]
+    assert query(recorder.path, "PRAGMA user_version") == [(1024,)]
     assert query(recorder.path, "SELECT number, ok, in_flight, length(ttft) FROM tick") == [(0, 1, 3, 14)]
     assert query(recorder.path, "SELECT id, due, output_tokens, status FROM request") == [(7, 0.05, 2, "ok")]
     assert query(recorder.path, "SELECT end_at, exit_code FROM run") == [(2.5, 0)]
@@ -166,16 +166,16 @@ def test_secrets_never_reach_the_file(
         assert reader.poll().log_lines[0].text == "args: {'api_key': [redacted], 'port': 8000}"
 
 
-def test_the_schema_of_format_1_23_is_unchanged() -> None:
+def test_the_schema_of_format_1_24_is_unchanged() -> None:
     """If you add a column, increment FORMAT_MINOR, extend docs/reference/recording-format.md and update this test."""
     widths = {table.name: len(table.names) + 1 for table in schema.EVENT_TABLES}
-    assert (schema.FORMAT_MAJOR, schema.FORMAT_MINOR) == (1, 23)
+    assert (schema.FORMAT_MAJOR, schema.FORMAT_MINOR) == (1, 24)
     assert widths == {
         "request": 30,
         "in_flight": 10,
-        "tick": 68,
-        "engine_sample": 29,
-        "replica_sample": 30,
+        "tick": 70,
+        "engine_sample": 31,
+        "replica_sample": 32,
         "replica_change": 9,
         "engine_series": 6,
         "gpu_sample": 15,

@@ -41,7 +41,7 @@ def unsound(path: Path) -> dict[str, str]:
 
 def test_an_unaltered_recording_is_sound(recording: Path) -> None:
     assert {check.name: check.detail for check in verify(recording).checks if check.sound} == {
-        "header": "format 1.23, servetop an unknown version",
+        "header": "format 1.24, servetop an unknown version",
         "pages": "SQLite found no errors",
         "ticks": "100 without a gap, 25.0 s; checksums match",
         "requests": "100, matching the counts of the ticks",

@@ -117,9 +117,8 @@ class RequestRecord:
     server_queue: float | None = None
     """Seconds in the engine's queue, as reported with the response; None if not reported."""
     server_prefill: float | None = None
-    """Seconds from being scheduled to the first token, as reported."""
     server_decode: float | None = None
-    """Seconds from the first token to the last, as reported."""
+    """Seconds from the first token to the last; `server_prefill` is from being scheduled to the first, as reported."""
     required_tokens: int | None = None
     """Output tokens that the request demands whatever the model says (`ignore_eos`, `min_tokens`); None: no demand."""
 
@@ -170,9 +169,8 @@ class EngineSample:
     prompt_tokens_total: float | None = None
     generation_tokens_total: float | None = None
     prefix_cache_hits_total: float | None = None
-    """Tokens found in the prefix cache."""
     prefix_cache_queries_total: float | None = None
-    """Tokens looked up in the prefix cache."""
+    """Tokens looked up in the prefix cache; `prefix_cache_hits_total` were found."""
     requests_finished_total: float | None = None
     max_num_seqs: float | None = None
     """The engine's batch-size limit."""
@@ -191,6 +189,9 @@ class EngineSample:
     e2el_seconds_total: float | None = None
     """Sum of the engine's own times from arrival to the end, of `e2el_requests_total` requests that ended."""
     e2el_requests_total: float | None = None
+    requests_ended_total: float | None = None
+    requests_failed_total: float | None = None
+    """Those of `requests_ended_total` that the server failed or refused; not what clients abort or send wrong."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -292,9 +293,8 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnd:
-    """How the run ended."""
+    """How the run ended; `reason` is one line, empty for success."""
 
     at: float
     exit_code: int
     reason: str
-    """One line; empty for success."""

@@ -32,6 +32,8 @@ ENGINE_COUNTERS = (
     "requests_finished_total",
     "queue_seconds_total",
     "queued_requests_total",
+    "requests_ended_total",
+    "requests_failed_total",
     *(name for pair in TOTALS.values() for name in pair),
 )
 ENGINE_GAUGES = ("running", "waiting", "kv_usage", "kv_blocks_used", "kv_blocks_total", "max_num_seqs")

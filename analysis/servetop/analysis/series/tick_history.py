@@ -66,6 +66,8 @@ ENGINE_DELTA_COLUMNS = {
     "engine_prefilled": "prefilled_requests_total",
     "prefix_cache_hits": "prefix_cache_hits_total",
     "prefix_cache_queries": "prefix_cache_queries_total",
+    "engine_ended": "requests_ended_total",
+    "engine_failed": "requests_failed_total",
 }
 """Engine counter by the column of its increase within a tick; NaN if not exported."""
 
@@ -74,14 +76,7 @@ _OBJECTIVE_GETTERS = {name: attrgetter(name) for name in OBJECTIVE_COLUMNS}
 _FIRST_TOKENS = attrgetter("ttft.count")
 _GAUGE_GETTERS = {name: attrgetter(f"gauges.{name}") for name in GAUGE_COLUMNS if name in LoadGauges.__slots__}
 _ENGINE_GETTERS = {name: attrgetter(name) for name in GAUGE_COLUMNS if name not in _GAUGE_GETTERS}
-_COLUMNS = (
-    *CLIENT_COLUMNS,
-    "first_tokens",
-    *OBJECTIVE_COLUMNS,
-    *GAUGE_COLUMNS,
-    "throttled",
-    *ENGINE_DELTA_COLUMNS,
-)
+_COLUMNS = (*CLIENT_COLUMNS, "first_tokens", *OBJECTIVE_COLUMNS, *GAUGE_COLUMNS, "throttled", *ENGINE_DELTA_COLUMNS)
 _CACHED_PERCENTILES = 2_000
 _MAX_EAGER_BLOCKS = 16
 """If at most this many blocks are evicted at once, their percentiles are computed then, otherwise on demand."""

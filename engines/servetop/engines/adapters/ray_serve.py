@@ -25,6 +25,7 @@ from servetop.engines.dialects.dialect_registry import OPENAI_ENDPOINTS
 from servetop.engines.engine import Engine, LaunchCommand
 from servetop.engines.metrics.metrics_reader import CacheInfo, MetricMap, MetricSeries
 from servetop.engines.metrics.metrics_source import with_port
+from servetop.engines.metrics.request_outcomes import request_outcomes
 from servetop.engines.metrics.vllm_metrics import VLLM_FIELDS
 from servetop.engines.process.ports import free_port
 from servetop.engines.process.startup_failures import KnownFailure
@@ -62,7 +63,7 @@ class RayServeEngine(Engine):
     probe_paths: Sequence[str] = ("/-/healthz", "/-/routes", "/v1/models")
     endpoints: Mapping[str, str] = {each: OPENAI_ENDPOINTS[each] for each in ("completions", "chat")}
     metric_map = MetricMap(
-        fields=_fields(),
+        fields={**_fields(), **request_outcomes("ray_vllm_request_success", absent=0.0)},
         cache=CacheInfo(
             name="ray_vllm_cache_config_info", blocks="num_gpu_blocks", block_size="block_size", reserved=1
         ),

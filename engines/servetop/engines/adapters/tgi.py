@@ -15,6 +15,7 @@ from servetop.engines.control.control_client import HttpResults
 from servetop.engines.dialects.dialect_registry import TEXT_ENDPOINTS
 from servetop.engines.engine import Engine, LaunchCommand
 from servetop.engines.metrics.metrics_reader import MetricMap, MetricSeries, counter, gauge
+from servetop.engines.metrics.request_outcomes import request_outcomes
 from servetop.engines.process.startup_failures import HUB_FAILURES, KnownFailure
 from servetop.engines.server_facts import ServerFacts
 
@@ -48,6 +49,7 @@ class TgiEngine(Engine):
             "queued_requests_total": _since_used("tgi_request_queue_duration_count"),
             "e2el_seconds_total": _since_used("tgi_request_duration_sum"),
             "e2el_requests_total": _since_used("tgi_request_duration_count"),
+            **request_outcomes("tgi_request_failure", absent=0.0),
         },
         block_size=1,
         lazy=True,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from typing import Protocol
 
+from servetop.analysis.exported.failure_counters import SHARED_SERIES
 from servetop.core.bounds import LARGEST_VALUE
 from servetop.core.events import EngineSample
 from servetop.engines.metrics.prometheus_text import PrometheusSample, is_text
@@ -49,6 +50,19 @@ class MetricsReader(Protocol):
 
     def missing(self, pages: Pages) -> tuple[str, ...]:
         """Return the fields of EngineSample that these pages do not export."""
+        ...
+
+
+class FieldSource(Protocol):
+    """What a field of EngineSample is read from."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the series that are read."""
+        ...
+
+    def value(self, found: Found) -> float | None:
+        """Return the value by the rows of a page; None if it is not there, or impossible."""
         ...
 
 
@@ -135,7 +149,7 @@ class MetricMap:
     It reads pages of one server faster than those of several in turn: `for_server` returns another reader.
     """
 
-    fields: Mapping[str, MetricSeries]
+    fields: Mapping[str, FieldSource]
     cache: CacheInfo | None = None
     path: str = "/metrics"
     block_size: int | None = None
@@ -157,7 +171,7 @@ class MetricMap:
     def sample(self, pages: Pages, *, start: float, end: float) -> EngineSample | None:
         """Convert the page to a sample; None if none of the table's series is on it, or for HTML and JSON."""
         found = self._scan(pages)
-        if not found and not (self.lazy and self.path in pages and is_text(pages[self.path])):
+        if not found.keys() - SHARED_SERIES and not (self.lazy and self.path in pages and is_text(pages[self.path])):
             return None
         values = {name: series.value(found) for name, series in self.fields.items()}
         if values.get("kv_blocks_total") is None and self.cache is not None:

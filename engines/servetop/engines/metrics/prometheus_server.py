@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeGuard, runtime_checkable
 from urllib.parse import quote, unquote
 
+from servetop.analysis.exported.failure_counters import SHARED_SERIES
 from servetop.core.errors import UsageError
 from servetop.engines.control.control_client import HttpResult, HttpResults, ServerClient
 from servetop.engines.control.http_body import excerpt
@@ -137,7 +138,7 @@ class PrometheusSource:
         return HttpResult(200, page, age=age, scraped_at=scraped.at)
 
     def _no_samples(self) -> str:
-        names = sorted(self._series)
+        names = sorted(self._series, key=lambda name: (name in SHARED_SERIES, name))  # those of the engine first
         if not names:
             return "this engine's metrics are not Prometheus series: leave out --metrics-url"
         more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""

@@ -21,6 +21,7 @@ from servetop.engines.metrics.metrics_reader import (
     share,
     with_derived_kv_usage,
 )
+from servetop.engines.metrics.request_outcomes import request_outcomes
 from servetop.engines.server_facts import ServerFacts
 
 ITERATIONS, PROMETHEUS = "/metrics", "/prometheus/metrics"
@@ -48,6 +49,7 @@ PROMETHEUS_MAP = MetricMap(
         "tpot_requests_total": gauge("trtllm_time_per_output_token_seconds_count"),
         "e2el_seconds_total": gauge("trtllm_e2e_request_latency_seconds_sum"),
         "e2el_requests_total": gauge("trtllm_e2e_request_latency_seconds_count"),
+        **request_outcomes("trtllm_request_error"),
     },
     path=PROMETHEUS,
 )

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from servetop.core.events import EngineSample
 from servetop.engines.metrics.metrics_reader import GAUGES, MetricMap, Pages, gauge, not_exported, with_derived_kv_usage
 from servetop.engines.metrics.prometheus_text import PrometheusSample, scan
+from servetop.engines.metrics.request_outcomes import request_outcomes
 from servetop.engines.server_facts import ServerFacts
 
 _REQUESTS, _BLOCKS = "nv_trt_llm_request_metrics", "nv_trt_llm_kv_cache_block_metrics"
@@ -29,6 +30,7 @@ _PAGE = MetricMap(
         "prompt_tokens_total": gauge("nv_llm_input_token_len_sum"),
         "generation_tokens_total": gauge("nv_llm_output_token_len_sum"),
         "requests_finished_total": gauge(_FINISHED),
+        **request_outcomes("nv_inference_request_failure"),
     }
 )
 _TOKENS_PER_BLOCK = gauge(_BLOCKS, labels={"kv_cache_block_type": "tokens_per"})

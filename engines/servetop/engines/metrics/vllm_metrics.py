@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from servetop.analysis.exported.failure_counters import HTTP_REQUESTS
 from servetop.engines.metrics.metrics_reader import CacheInfo, MetricMap, counter, gauge, share
+from servetop.engines.metrics.request_outcomes import request_outcomes
 
 VLLM_FIELDS = {
     "running": gauge("vllm:num_requests_running"),
@@ -28,7 +30,7 @@ VLLM_FIELDS = {
 """EngineSample's fields by vLLM's series; both usages are ratios from 0 to 1, in spite of "perc"."""
 
 VLLM_METRICS = MetricMap(
-    fields=VLLM_FIELDS,
+    fields={**VLLM_FIELDS, **request_outcomes(HTTP_REQUESTS, "vllm:request_success")},
     cache=CacheInfo(
         name="vllm:cache_config_info",
         blocks="num_gpu_blocks",

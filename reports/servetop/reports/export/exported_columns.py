@@ -102,7 +102,7 @@ _SAMPLE_MEANINGS = {
     "generation_tokens_total": ("generation_tokens_total", "tokens generated"),
     "prefix_cache_hits_total": ("prefix_cache_hit_tokens_total", "tokens found in the prefix cache"),
     "prefix_cache_queries_total": ("prefix_cache_query_tokens_total", "tokens looked up in it"),
-    "requests_finished_total": ("requests_finished_total", "requests that ended"),
+    "requests_finished_total": ("requests_finished_total", "requests that finished"),
     "max_num_seqs": ("max_num_seqs", "limit of the batch"),
     "first_token_seconds_total": ("first_token_seconds_total", "sum of the engine's times to first token"),
     "first_tokens_total": ("first_tokens_total", "requests in that sum"),
@@ -114,6 +114,8 @@ _SAMPLE_MEANINGS = {
     "tpot_requests_total": ("tpot_requests_total", "requests in that sum"),
     "e2el_seconds_total": ("e2el_seconds_total", "sum of the times from arrival to the end"),
     "e2el_requests_total": ("e2el_requests_total", "requests in that sum"),
+    "requests_ended_total": ("requests_ended_total", "requests that were served, refused or failed"),
+    "requests_failed_total": ("requests_failed_total", "requests that the server failed or refused"),
 }
 ENGINE_COLUMNS = tuple(
     field(*_SAMPLE_MEANINGS[each.name], source=each.name) for each in dataclasses.fields(EngineSample)

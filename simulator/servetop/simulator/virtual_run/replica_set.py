@@ -144,7 +144,8 @@ class ReplicaSet:
         samples = [each.sample() for each in self._answering]
         if len(samples) == 1:
             return samples[0]
-        sums = {name: sum(getattr(sample, name) for sample in samples) for name in _FIELDS}
+        known = [name for name in _FIELDS if getattr(samples[0], name) is not None]
+        sums = {name: sum(getattr(sample, name) for sample in samples) for name in known}
         times = {name: getattr(samples[0], name) for name in ("scrape_start", "scrape_end")}
         return EngineSample(**{**sums, **times, "kv_usage": sums["kv_usage"] / len(samples)})
 
