@@ -40,6 +40,8 @@ class WatchedServer:
             "ttft": 2.0,
         }
     )  # fmt: skip
+    answers: dict[str, int] = field(default_factory=dict)
+    """Answers of its HTTP server by their status, such as `5xx`, which are on the page if there are any."""
     has_metrics: bool = True
     is_ready: bool = True
     """Whether its health page answers with HTTP 200; else with 503, as of a server that drains."""
@@ -72,7 +74,10 @@ class WatchedServer:
             return self.pages.get(path)
         pages = {"/v1/models": MODELS, "/health": "", "/version": '{"version": "0.11.0"}'}
         if path == "/metrics" and self.has_metrics:
-            return PAGE.format(**self.counts)
+            return PAGE.format(**self.counts) + "".join(
+                f'http_requests_total{{handler="/v1/completions",status="{status}"}} {count}\n'
+                for status, count in self.answers.items()
+            )
         return pages.get(path)
 
 

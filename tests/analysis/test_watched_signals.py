@@ -65,7 +65,7 @@ def test_a_run_without_a_load_has_no_queue_of_its_own() -> None:
 
 def test_a_watch_has_no_episode_of_a_client() -> None:
     assert not set(WATCHED_DETECTORS) & {
-        EpisodeKind.FAILING, EpisodeKind.STALL, EpisodeKind.CLIENT, EpisodeKind.AWAITING, EpisodeKind.IN_FLIGHT,
+        EpisodeKind.STALL, EpisodeKind.CLIENT, EpisodeKind.AWAITING, EpisodeKind.IN_FLIGHT,
         EpisodeKind.LONG_PROMPTS,
     }  # fmt: skip
 
@@ -84,17 +84,19 @@ def test_ticks_in_which_nothing_can_open_are_judged_like_all_others(seed: int, m
 def _episodes(seed: int, part: int) -> Sequence[Episode]:
     """Calm and pressed parts of some seconds each, in random order, with gauges near the limits of the rules."""
     random, history, fold = np.random.default_rng(seed), WatchedHistory(), EpisodeFold(watched=True)
-    waiting, kv, preempted, gpu = 0.0, 0.3, 0.0, GpuSample(at=0.0, index=0, name="GPU", throttled="")
+    waiting, kv, preempted, failed, gpu = 0.0, 0.3, 0.0, 0.0, GpuSample(at=0.0, index=0, name="GPU", throttled="")
     for index in range(480):
         end = (index + 1) * TICK_SECONDS
         if index % 40 == 0:
             waiting, kv = float(random.choice([0, 0, 2, 3, 40])), float(random.choice([0.3, 0.92, 1.0]))
             gpu = replace(gpu, throttled="heat" if random.random() < 0.2 else "")
         preempted += float(random.random() < 0.02)
+        failed += float(random.random() < (0.2 if index % 160 > 120 else 0.01))
         sample = EngineSample(
             scrape_start=end - 0.02, scrape_end=end - 0.01, running=16.0, waiting=waiting, kv_usage=kv,
             preemptions_total=preempted, generation_tokens_total=200.0 * end, prompt_tokens_total=100.0 * end,
-            first_tokens_total=2.0 * end, first_token_seconds_total=0.2 * end,
+            first_tokens_total=2.0 * end, first_token_seconds_total=0.2 * end, requests_ended_total=2.0 * end + failed,
+            requests_failed_total=failed,
         )  # fmt: skip
         history.extend([Tick(client=ClientTick(index=index), engine=sample, gpus=(gpu,))])
         if (index + 1) % part == 0:

@@ -36,6 +36,13 @@ def test_the_state_is_that_of_the_engine_and_leaves_out_what_it_does_not_export(
     assert state_line(stats_of(Rates(), engine=bare, **given), EnginePage()) == "1:00  engine │ running 80"
 
 
+def test_failed_requests_are_said_if_there_are_any() -> None:
+    given = {"load": LoadGauges(), "totals": Totals(), "engine": replace(SAMPLE, waiting=None, kv_usage=None)}
+    line = state_line(stats_of(Rates(engine_failed_share=0.25), **given), EnginePage())
+    assert line == "1:00  engine │ running 80 │ failed 25.0 %"
+    assert "failed" not in state_line(stats_of(Rates(engine_failed_share=0.0), **given), EnginePage())
+
+
 @pytest.mark.parametrize(
     ("sample", "shown"), [(None, "no metrics"), (replace(SAMPLE, scrape_end=48.0), "no metrics since 0:48")]
 )

@@ -60,6 +60,8 @@ class Rates:
     preemptions: float = math.nan
     prefix_cache_hit_rate: float = math.nan
     """Fraction, 0..1, of the tokens queried in the window that were cached; NaN also if none was queried."""
+    engine_failed_share: float = math.nan
+    """Fraction, 0..1, of the requests ended in the window that failed, by the engine's counters; NaN also if none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,7 +257,9 @@ def _engine_rates(history: TickHistory, start: int, stop: int, seconds: float) -
     """Return the rates of the engine's counters over `seconds`, by their names in `Rates`."""
     counted = ("engine_output_tokens", "preemptions")
     rates = {name: _rate(history.column(name, start=start, stop=stop), seconds) for name in counted}
-    return {**rates, "prefix_cache_hit_rate": _hit_rate(history, start, stop)}
+    failed, ended = (history.column(f"engine_{name}", start=start, stop=stop) for name in ("failed", "ended"))
+    share = math.nan if np.isnan(failed).all() else _share(float(np.nansum(failed)), float(np.nansum(ended)))
+    return {**rates, "prefix_cache_hit_rate": _hit_rate(history, start, stop), "engine_failed_share": share}
 
 
 def _rate(counts: FloatArray, seconds: float) -> float:
@@ -269,8 +273,8 @@ def _hit_rate(history: TickHistory, start: int, stop: int) -> float:
     return math.nan if np.isnan(hits).all() else _share(float(np.nansum(hits)), float(np.nansum(queries)))
 
 
-def _share(hits: float, queries: float) -> float:
-    return hits / queries if queries > 0 else math.nan
+def _share(part: float, whole: float) -> float:
+    return part / whole if whole > 0 else math.nan
 
 
 def _totals(history: TickHistory, stop: int) -> Totals:

@@ -28,6 +28,11 @@ def test_the_servers_that_do_not_serve_as_they_should_are_named() -> None:
     assert line == "3 of 4 serve; gpu9 no response since 0:20; gpu7 KV-bound since 0:12"
 
 
+def test_a_server_that_fails_requests_is_named() -> None:
+    failing = replace(SERVING, name="gpu8", kind=ReplicaClass.FAILING, state="failing", since=14.0)
+    assert fleet_line([DEAD, failing, SERVING]) == "2 of 3 serve; gpu9 no response since 0:20; gpu8 failing since 0:14"
+
+
 def test_a_restart_and_a_difference_are_said() -> None:
     restarted = replace(
         SERVING, name="gpu8", kind=ReplicaClass.RESTARTED, restarted_at=65.0, differs="max_num_seqs 8 (16 elsewhere)"

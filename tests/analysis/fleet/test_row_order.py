@@ -32,8 +32,9 @@ def test_what_hurts_is_first_then_the_hottest_cache_then_the_highest_ttft() -> N
         row(9, ReplicaClass.DIFFERS),
         row(10, ReplicaClass.HOT),
         row(11, ReplicaClass.SLOW),
+        row(12, ReplicaClass.FAILING),
     ]
-    assert numbers(RowOrder().ordered(rows, 0.0)) == [7, 6, 5, 4, 11, 10, 9, 3, 2, 1, 8, 0]
+    assert numbers(RowOrder().ordered(rows, 0.0)) == [7, 12, 6, 5, 4, 11, 10, 9, 3, 2, 1, 8, 0]
 
 
 def test_figures_that_swing_move_no_row_for_some_seconds() -> None:

@@ -73,6 +73,13 @@ def test_a_server_that_drains_and_then_waits_for_its_end_has_one_episode() -> No
     ]
 
 
+def test_a_server_that_fails_requests_has_an_episode_until_the_last_of_them() -> None:
+    failing = (ReplicaClass.FAILING, "failing")
+    changes = followed(SERVING, failing, failing, failing, SERVING, SERVING, detail="12% of requests")
+    assert said(changes) == [("begins", "failing"), ("ends", "failing")]
+    assert changes[0].text == "gpu0: failing: 12% of requests"
+
+
 def test_a_state_of_less_than_a_moment_changes_nothing() -> None:
     assert followed(SERVING, KV, SERVING, DEAD, SERVING, SERVING) == []
     assert said(followed(KV, KV, SERVING, KV, KV)) == [("begins", "KV-bound")]

@@ -13,6 +13,7 @@ from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.summary.watch_story import WatchStory, watch_story
 from servetop.reports.summary.watch_summary import watch_summary
 from tests.recorded_watches import watch_of_one, watch_of_three
+from tests.watched_pages import paged_ticks, serving
 
 
 def story_of(path: Path, since: str | None = None, until: str | None = None) -> WatchStory:
@@ -43,6 +44,26 @@ def test_an_overload_counts_as_far_as_it_lies_in_the_window(
     found = story_of(watch_of_one(tmp_path / "one.servetop"), since, until)
     assert text in found.lines[0].text
     assert "for 0:10" in found.headline
+
+
+def test_failed_requests_are_in_story_and_summary_although_nothing_waits(tmp_path: Path) -> None:
+    """Half of four requests a second from second 20 to second 40."""
+
+    def counted(at: float) -> dict[str, float]:
+        failed = 2 * (min(max(at, 20.0), 40.0) - 20.0)
+        return {**serving(at), "requests_ended_total": 4 * at, "requests_failed_total": failed}
+
+    path = watch_of_one(tmp_path / "one.servetop", paged_ticks(every=1.0, seconds=60.0, gauges=counted))
+    (line,) = story_of(path).lines
+    assert line.at == pytest.approx(21, abs=1)
+    assert line.text.startswith("failing for 0:")
+    assert "; 40 failed requests, KV up to 20.0 %" in line.text
+    with contextlib.closing(RecordingReader.open(path)) as reader:
+        summary = watch_summary(reader)
+    assert summary.headline.startswith("failing for 0:")
+    assert summary.watched is not None
+    assert [(each.name, each.onset) for each in summary.watched.limits] == [("failing", line.at)]
+    assert story_of(path, "15s").headline == "no limit was reached in 0:15"
 
 
 def test_a_quiet_part_is_said_to_be_one(tmp_path: Path) -> None:

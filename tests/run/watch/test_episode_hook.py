@@ -97,3 +97,23 @@ def test_a_command_that_fails_or_hangs_is_noted_and_the_watch_continues(tmp_path
     assert end.exit_code == 0
     with closing(RecordingReader.open(tmp_path / "watch.servetop")) as reader:
         assert [note.source for note in reader.notes() if "pager" in note.text] == ["on-episode"]
+
+
+def test_a_server_that_fails_requests_is_told_although_its_health_page_says_200(tmp_path: Path) -> None:
+    found = tmp_path / "told"
+
+    async def fail(_: WatchLoop, reader: RecordingReader) -> None:
+        await until(lambda: scraped(reader))
+        server.answers["5xx"] = 12
+        await until(lambda: bool(told(found)))
+        await until(lambda: len(told(found)) == 2)
+
+    with watched_server(counts={"running": 0.0, "kv": 0.0}) as server:
+        server.answers = {"2xx": 400, "4xx": 60}
+        end = watch(with_command(config_of(server.url), WRITE, str(found)), tmp_path / "watch.servetop", fail)
+    assert end.exit_code == 0
+    name = urlsplit(server.url).netloc
+    assert kinds(found) == [(name, "begins", "failing"), (name, "ends", "failing")]
+    begun, ended = told(found)
+    assert begun["TEXT"].startswith(f"{name}: failing: 100% of requests, 0 running")
+    assert ended["TEXT"].endswith("now idle")

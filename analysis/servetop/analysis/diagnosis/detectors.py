@@ -52,11 +52,11 @@ def failing(signals: Signals) -> Marks:
     """More than FAILED_SHARE of the requests that end fail."""
     window = ticks_of(WINDOW)
     failed = trailing_sum(signals.failed, window)
-    ended = failed + trailing_sum(signals.ok, window)
+    ended = trailing_sum(signals.ended, window)
     share = np.divide(failed, ended, out=np.zeros(failed.shape), where=ended > 0)
     return marks(
         opens=(failed >= _MIN_EVENTS) & (share >= FAILED_SHARE),
-        closes=trailing_sum(signals.failed, ticks_of(5)) == 0,
+        closes=trailing_sum(signals.failed > 0, ticks_of(5)) == 0,
         worst=share,
         amount=signals.failed,
         active=signals.failed > 0,

@@ -67,6 +67,8 @@ class Signals:
     sent: FloatArray
     ok: FloatArray
     failed: FloatArray
+    ended: FloatArray
+    """Requests that succeeded or failed."""
     output_tokens: FloatArray
     prompt_tokens: FloatArray
     in_flight: FloatArray
@@ -135,6 +137,7 @@ class Signals:
         client = client_columns(ticks) if loaded else dict.fromkeys(CLIENT_SIGNALS, np.zeros(ends.shape))
         return cls(
             ends=ends,
+            ended=columns["ok"] + columns["failed"],
             kv=kv_usages(usage, used, blocks),
             awaiting=awaiting_first_token(history, start, stop) if loaded else np.zeros(ends.shape),
             base_ttft=np.full(ends.shape, math.inf),

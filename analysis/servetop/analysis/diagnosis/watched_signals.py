@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from servetop.analysis.diagnosis.detectors import kv_full, preempting, throttled
+from servetop.analysis.diagnosis.detectors import failing, kv_full, preempting, throttled
 from servetop.analysis.diagnosis.episode import EpisodeKind
 from servetop.analysis.diagnosis.marks import WINDOW, Marks
 from servetop.analysis.diagnosis.queue_detectors import SHORT_QUEUE, batch_full, queueing_of_others
@@ -24,10 +24,10 @@ _LONGER = 3.0
 """Blocks that a waiting prompt may need, as a multiple of those that a running sequence holds on average."""
 
 
-def on_two_pages(rule: Callable[[Signals], Marks]) -> Callable[[Signals], Marks]:
+def on_two_pages(rule: Callable[[Signals], Marks], *, rare_only: bool = False) -> Callable[[Signals], Marks]:
     """Return a rule whose episodes open only if the page before shows the same: one page is only of its moment.
 
-    Of a rare source also not before its counters have had a rate for a whole window.
+    Of a rare source also not before its counters have had a rate for a whole window; `rare_only`: of others at once.
     """
 
     def found(signals: Signals) -> Marks:
@@ -36,12 +36,17 @@ def on_two_pages(rule: Callable[[Signals], Marks]) -> Callable[[Signals], Marks]
         before = marks.active[np.maximum(arrived - 1, 0)] & (arrived > 0)
         since_first = np.arange(len(signals)) - np.argmax(~np.isnan(signals.scrape_end))
         counted = since_first * TICK_SECONDS >= gap + WINDOW
-        return replace(marks, opens=marks.opens & before & (counted | (gap <= LONGEST_UNREAD)))
+        often = gap <= LONGEST_UNREAD
+        confirmed = before & (counted | often)
+        if rare_only:  # the seconds before a page may be those of the page before, which is spread over them
+            confirmed = often | (confirmed & marks.active[arrived])
+        return replace(marks, opens=marks.opens & confirmed)
 
     return found
 
 
 WATCHED_DETECTORS: Mapping[EpisodeKind, Callable[[Signals], Marks]] = {
+    EpisodeKind.FAILING: on_two_pages(failing, rare_only=True),
     EpisodeKind.KV: kv_full,
     EpisodeKind.PREEMPTIONS: preempting,
     EpisodeKind.BATCH: on_two_pages(batch_full),
@@ -53,7 +58,7 @@ WATCHED_DETECTORS: Mapping[EpisodeKind, Callable[[Signals], Marks]] = {
 
 def may_open(signals: Signals) -> bool:
     """Whether an episode of any kind can open in these ticks: else none of its rules has to be computed."""
-    pressed = (signals.waiting > SHORT_QUEUE) | (signals.preemptions > 0) | signals.throttled
+    pressed = (signals.waiting > SHORT_QUEUE) | (signals.preemptions > 0) | (signals.failed > 0) | signals.throttled
     return bool(pressed.any())
 
 
@@ -61,8 +66,9 @@ def of_engine(signals: Signals, history: TickHistory, start: int, stop: int) -> 
     """Return the signals of ticks `start` to `stop` with the engine's counts in place of the client's.
 
     As many requests complete as begin to be served: an engine exports the time of the first token, but not always the
-    number of those that ended. The lengths of waiting prompts are not exported: while requests wait and the cache is
-    full, the next prompt is assumed to need _LONGER times what a running sequence holds, but not more than 1 - KV_HIGH.
+    number of those that ended. Without counters of failed requests none fails. The lengths of waiting prompts are not
+    exported: while requests wait and the cache is full, the next prompt is assumed to need _LONGER times what a running
+    sequence holds, but not more than 1 - KV_HIGH.
     """
     pages = Pages.of(history, start=start, stop=stop)
 
@@ -82,6 +88,8 @@ def of_engine(signals: Signals, history: TickHistory, start: int, stop: int) -> 
         prompt_tokens=counted("engine_prompt_tokens"),
         first_tokens=served,
         ok=served,
+        failed=counted("engine_failed"),
+        ended=counted("engine_ended"),
         preemptions=np.where(np.isnan(signals.preemptions), math.nan, counted("preemptions")),
         needed=np.where(exhausted, np.minimum(_LONGER * held, 1 - KV_HIGH), 0.0),
     )

@@ -17,6 +17,7 @@ from servetop.analysis.diagnosis.queue_detectors import BATCH_FULL, SHORT_QUEUE
 from servetop.analysis.engine_gauges import KV_ROOMY
 from servetop.analysis.series.page_rates import RARE
 from servetop.core.interfaces.sampled_values import has_values
+from servetop.core.text.counted import counted
 from servetop.core.text.formats import clock
 
 NOT_JUDGED = "the server answers, and has no metrics by which servetop knows its limits"
@@ -32,7 +33,7 @@ def watched_verdict(moment: Moment) -> Diagnosis:
         return Diagnosis(bottleneck=Bottleneck.NO_METRICS, evidence=tuple(filter(None, [since])))
     if not has_values(moment.stats.engine):
         return Diagnosis(bottleneck=Bottleneck.NOT_JUDGED, evidence=(NOT_JUDGED,))
-    for rule in (_kv, _batch, _waits, _idle, _serves):
+    for rule in (_failing, _kv, _batch, _waits, _idle, _serves):
         found = rule(moment)
         if found is not None:
             return replace(found, evidence=(*found.evidence, *_rare(moment)))
@@ -45,6 +46,16 @@ def _rare(moment: Moment) -> tuple[str, ...]:
     """Return how often the source has new metrics, if that is rarely: what is between two of them is not known."""
     interval = moment.stats.sample_interval
     return (f"metrics every {interval:.0f} s",) if interval >= RARE else ()
+
+
+def _failing(moment: Moment) -> Diagnosis | None:
+    """Return a server that fails requests by its own counters, with the share of them and what it does besides."""
+    episode, share = moment.episode(EpisodeKind.FAILING), moment.stats.rates.engine_failed_share
+    if episode is None:
+        return None
+    known = f"{share:.0%} of requests" if share > 0 else f"{counted(round(episode.total), 'request')} failed"
+    evidence = [Phrase(clauses.FAILED_SHARE, known), _running(moment), waiting(moment), _memory(moment)]
+    return diagnosis(moment, Bottleneck.FAILING, evidence, [Phrase(clauses.HINT, "look at the server's log")])
 
 
 def _kv(moment: Moment) -> Diagnosis | None:

@@ -11,8 +11,8 @@ from servetop.core.interfaces.run_source import EngineFacts
 from servetop.core.text import formats
 
 _NAMED = (
-    ReplicaClass.DEAD, ReplicaClass.RESTARTED, ReplicaClass.DRAINING, ReplicaClass.SATURATED, ReplicaClass.QUEUE,
-    ReplicaClass.SLOW,
+    ReplicaClass.DEAD, ReplicaClass.FAILING, ReplicaClass.RESTARTED, ReplicaClass.DRAINING, ReplicaClass.SATURATED,
+    ReplicaClass.QUEUE, ReplicaClass.SLOW,
 )  # fmt: skip
 """Classes whose servers are named."""
 _MOST_NAMED = 3

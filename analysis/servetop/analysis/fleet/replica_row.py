@@ -26,29 +26,32 @@ class ReplicaClass(IntEnum):
 
     DEAD = 0
     """It does not respond, or cannot be watched."""
-    RESTARTED = 1
+    FAILING = 1
+    """It fails requests, by its own counters."""
+    RESTARTED = 2
     """It was restarted moments ago."""
-    DRAINING = 2
+    DRAINING = 3
     """Its health page says that it takes no requests, and its metrics are read."""
-    SATURATED = 3
+    SATURATED = 4
     """KV blocks or the batch are full while requests wait."""
-    QUEUE = 4
+    QUEUE = 5
     """A queue lasts for another reason."""
-    SLOW = 5
+    SLOW = 6
     """It takes much longer for a token than the others."""
-    HOT = 6
+    HOT = 7
     """It serves, and its KV blocks are nearly full."""
-    DIFFERS = 7
+    DIFFERS = 8
     """It serves or is idle, with another version or other flags than most."""
-    SERVING = 8
-    IDLE = 9
-    UNKNOWN = 10
+    SERVING = 9
+    IDLE = 10
+    UNKNOWN = 11
     """It is not known yet what it does."""
-    REMOVED = 11
+    REMOVED = 12
     """It is not listed any more."""
 
 
 _CLASSES = {
+    Bottleneck.FAILING: ReplicaClass.FAILING,
     Bottleneck.KV: ReplicaClass.SATURATED,
     Bottleneck.BATCH: ReplicaClass.SATURATED,
     Bottleneck.WAITING: ReplicaClass.QUEUE,
@@ -75,6 +78,8 @@ class ReplicaRow:
     """Seconds since the origin; NaN if unknown."""
     overloaded_until: float = math.nan
     """When its last overload was seen last, seconds; NaN without one."""
+    failed_until: float = math.nan
+    """The same of its last failed requests."""
     detail: str = ""
     """Evidence, or why it does not respond."""
     restarted_at: float | None = None

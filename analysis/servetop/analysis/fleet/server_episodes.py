@@ -23,7 +23,9 @@ class EpisodeChange:
 
     begins: bool
     kind: str
-    """`KV-bound`, `batch-bound`, `requests wait`, `slower than the others`, `not ready`, `no response`, `restarted`."""
+    """`failing`, `KV-bound`, `batch-bound`, `requests wait`, `slower than the others`, `not ready`, `no response` or
+    `restarted`.
+    """
     number: int
     """The number of the server in its watch."""
     name: str
@@ -77,7 +79,7 @@ def kind_of(row: ReplicaRow) -> str:
             return RESTARTED
         case ReplicaClass.DRAINING:
             return NOT_READY
-        case ReplicaClass.SATURATED | ReplicaClass.QUEUE | ReplicaClass.SLOW:
+        case ReplicaClass.FAILING | ReplicaClass.SATURATED | ReplicaClass.QUEUE | ReplicaClass.SLOW:
             return row.state
         case _:
             return ""
@@ -100,7 +102,8 @@ def _begun(row: ReplicaRow, kind: str, seen: float) -> EpisodeChange:
 
 def _ended(active: EpisodeChange, row: ReplicaRow, seen: float) -> EpisodeChange:
     now = "not listed any more" if row.kind is ReplicaClass.REMOVED else f"now {kind_of(row) or row.state}"
-    until = seen if active.kind in (NO_RESPONSE, RESTARTED, NOT_READY, SLOWER) else row.overloaded_until
+    known = row.failed_until if active.kind == Bottleneck.FAILING else row.overloaded_until
+    until = seen if active.kind in (NO_RESPONSE, RESTARTED, NOT_READY, SLOWER) else known
     lasted = formats.clock(max((until if active.since < until <= seen else seen) - active.since, 0.0))
     return EpisodeChange(
         begins=False,

@@ -15,10 +15,10 @@ from servetop.analysis.summary.summary_types import EngineSummary
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedLimit:
-    """A limit of the server that requests ran into, or a queue whose cause its metrics do not show."""
+    """A limit of the server that requests ran into, a queue whose cause its metrics do not show, or failed requests."""
 
     name: str
-    """`KV-bound`, `batch-bound`, `requests wait`, or of one of several servers `slower than the others`."""
+    """`failing`, `KV-bound`, `batch-bound`, `requests wait`, or of one of several servers `slower than the others`."""
     seconds: float
     """Its duration in all."""
     onset: float

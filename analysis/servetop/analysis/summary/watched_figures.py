@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from servetop.analysis.columns.run_columns import RunColumns
+from servetop.analysis.diagnosis.diagnosis import Bottleneck
+from servetop.analysis.diagnosis.episode import EpisodeKind
 from servetop.analysis.diagnosis.overload import Limit, Overload, limit_of, overloads
 from servetop.analysis.diagnosis.run_record import RunRecord
 from servetop.analysis.summary.watch_types import WatchedFigures, WatchedLimit
@@ -19,7 +21,9 @@ from servetop.core.units import MS_PER_S
 REQUESTS_WAIT = "requests wait"
 """The name of a queue that neither full KV blocks nor a full batch explain."""
 
-_JUDGED = ("running", "waiting", "kv_usage", "kv_blocks_used", "preemptions")
+FAILING = Bottleneck.FAILING.value
+"""The name of episodes in which the server fails requests."""
+_JUDGED = ("running", "waiting", "kv_usage", "kv_blocks_used", "preemptions", "engine_failed")
 """Gauges and counters by which limits are judged."""
 
 
@@ -67,10 +71,12 @@ def watch_headline(figures: WatchedFigures | None) -> str:
 
 
 def named_overloads(record: RunRecord) -> Iterator[tuple[str, Overload]]:
-    """Yield the name of the limit behind each overload, and the overload, in order of time."""
+    """Yield the name of the limit behind each overload, and the overload, in order of time; failed requests too."""
+    found = [(FAILING, Overload(episodes=(each,))) for each in record.of_kind(EpisodeKind.FAILING)]
     for group in overloads(record.episodes):
         limit = limit_of(group, record.history, record.header.engine, until=record.until)
-        yield limit.value if limit in (Limit.KV, Limit.BATCH) else REQUESTS_WAIT, group
+        found.append((limit.value if limit in (Limit.KV, Limit.BATCH) else REQUESTS_WAIT, group))
+    yield from sorted(found, key=lambda each: each[1].begin)
 
 
 def _limits(record: RunRecord) -> Iterator[WatchedLimit]:

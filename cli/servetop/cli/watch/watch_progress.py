@@ -118,6 +118,8 @@ def _figures(stats: LiveStats) -> Iterator[str]:
         yield f"KV {formats.percent(sample.kv_usage)}"
     if not math.isnan(rates.preemptions):
         yield f"preemptions {rates.preemptions:.1f}/s"
+    if rates.engine_failed_share > 0:
+        yield f"failed {formats.percent(rates.engine_failed_share)}"
     if not math.isnan(rates.prefix_cache_hit_rate):
         yield f"cache hits {formats.percent(rates.prefix_cache_hit_rate)}"
 

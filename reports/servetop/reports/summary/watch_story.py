@@ -92,8 +92,9 @@ def _text(window: WatchWindow, record: RunRecord, limit: str, group: Overload) -
     waiting = _most(history.column("waiting", start=start, stop=stop))
     names = ("kv_usage", "kv_blocks_used", "kv_blocks_total")
     usage = _most(kv_usages(*(history.column(each, start=start, stop=stop) for each in names)))
-    preempted = group.total(EpisodeKind.PREEMPTIONS)
+    preempted, failed = group.total(EpisodeKind.PREEMPTIONS), group.total(EpisodeKind.FAILING)
     parts = [f"{limit} for {formats.clock(end - begin)}" + (", from before" if group.begin < window.start else "")]
+    parts += [counted(round(failed), "failed request")] if failed else []
     parts += [f"up to {waiting:,.0f} waiting"] if waiting else []
     parts += [f"KV up to {formats.percent(usage)}"] if usage is not None else []
     parts += [counted(round(preempted), "preemption")] if preempted else []

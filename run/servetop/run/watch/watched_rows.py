@@ -15,7 +15,7 @@ from servetop.core.interfaces.run_source import RunUpdate
 from servetop.recordings.read.reader import RecordingReader
 from servetop.run.watch.addresses import WatchedAddress
 from servetop.tui.state.fleet_state import LIVE_TICKS, FleetState
-from servetop.tui.state.judged_replica import overloaded_until, since_when
+from servetop.tui.state.judged_replica import failed_until, overloaded_until, since_when
 from servetop.tui.state.judged_run import JudgedRun
 
 
@@ -98,6 +98,7 @@ class _One:
             state=verdict.bottleneck.value,
             since=since_when(verdict, stats, self._judged.episodes),
             overloaded_until=overloaded_until(self._judged.episodes, at),
+            failed_until=failed_until(self._judged.episodes, at),
             detail=", ".join(verdict.evidence),
             restarted_at=restarts[-1] if restarts else None,
         )

@@ -24,6 +24,7 @@ LIVE_TICKS = 2400
 """Ticks of each server that stay in memory at least while a watch is live: ten minutes."""
 
 _VERDICTS = {
+    ReplicaClass.FAILING: Bottleneck.FAILING,
     ReplicaClass.DRAINING: Bottleneck.DRAINING,
     ReplicaClass.QUEUE: Bottleneck.WAITING,
     ReplicaClass.SLOW: Bottleneck.SLOWER,

@@ -46,6 +46,7 @@ _SCRAPES = 150
 """Scrapes, one a second, of the series that stay in memory while a watch is live."""
 _OVERLOADS = (EpisodeKind.KV, EpisodeKind.PREEMPTIONS, EpisodeKind.BATCH, EpisodeKind.QUEUE)
 _OVERLOADED = (Bottleneck.KV, Bottleneck.BATCH, Bottleneck.WAITING)
+_FAILURES = (EpisodeKind.FAILING,)
 
 
 class JudgedReplica:
@@ -132,6 +133,7 @@ class JudgedReplica:
             state=state_of(change, verdict),
             since=self._since(change, verdict, stats),
             overloaded_until=overloaded_until(self.judged.episodes, at),
+            failed_until=failed_until(self.judged.episodes, at),
             detail=_detail(change, verdict, kind),
             restarted_at=restarted if restarted is not None and at - restarted < JUST_RESTARTED else None,
             differs="",
@@ -237,15 +239,25 @@ def since_when(verdict: Diagnosis, stats: LiveStats, episodes: Sequence[Episode]
     """Return when a server that responds came into its state, in seconds; NaN where that is not known."""
     if verdict.bottleneck is Bottleneck.NO_METRICS and stats.engine is not None:
         return stats.engine.scrape_end
-    if verdict.bottleneck not in _OVERLOADED:
+    if verdict.bottleneck not in (*_OVERLOADED, Bottleneck.FAILING):
         return math.nan
-    active = [each for each in episodes if each.kind in _OVERLOADS and each.is_active(stats.at)]
+    kinds = _FAILURES if verdict.bottleneck is Bottleneck.FAILING else _OVERLOADS
+    active = [each for each in episodes if each.kind in kinds and each.is_active(stats.at)]
     return min((each.begin for each in active), default=math.nan)
 
 
 def overloaded_until(episodes: Sequence[Episode], at: float) -> float:
     """Return when the last overload that is known at a time was seen last; NaN without one."""
-    known = [each for each in episodes if each.kind in _OVERLOADS and each.detected_at <= at]
+    return _seen_until(episodes, at, _OVERLOADS)
+
+
+def failed_until(episodes: Sequence[Episode], at: float) -> float:
+    """Return when requests failed last, as far as it is known at a time; NaN without such an episode."""
+    return _seen_until(episodes, at, _FAILURES)
+
+
+def _seen_until(episodes: Sequence[Episode], at: float, kinds: Sequence[EpisodeKind]) -> float:
+    known = [each for each in episodes if each.kind in kinds and each.detected_at <= at]
     return max((each.seen_until if each.end is None else each.end for each in known), default=math.nan)
 
 
