@@ -52,7 +52,7 @@ async def test_every_field_and_fact_is_that_of_the_page_itself(
 ) -> None:
     prometheus.scrape(page, "gpu7:8000")
     direct = await attach_engine(EngineConfig(name="auto", url=vllm_server.url, model=""), clock)
-    by_prometheus = await attach_engine(watched(vllm_server, prometheus), clock)
+    by_prometheus = await attach_engine(watched(vllm_server, prometheus, '?match={instance="gpu7:8000"}'), clock)
     own, reported = await direct.sample(), await by_prometheus.sample()
     assert values(reported) == values(own)
     assert values(reported)["running"] is not None
@@ -114,6 +114,26 @@ async def test_a_selector_chooses_one_of_two_engines_and_without_one_they_add_up
     assert [values(await each.sample())["running"] for each in (both, one)] == [7.0, 4.0]
     await both.stop()
     await one.stop()
+
+
+@pytest.mark.parametrize(
+    ("match", "outcomes"), [("", (148.0, 0.0)), ('?match={instance=~"gpu7:8000|shop:80"}', (152.0, 0.0))]
+)
+async def test_answers_of_other_programs_are_not_those_of_the_engine(
+    vllm_server: PageServer, prometheus: PrometheusStandIn, page: str, match: str,
+    outcomes: tuple[float, float],
+) -> None:  # fmt: skip
+    prometheus.scrape(page, "gpu7:8000")
+    clock = ManualClock(100.0)
+    prometheus.now += 5.0
+    answers = "# TYPE http_requests_total counter\nhttp_requests_total"
+    prometheus.scrape(f'{answers}{{handler="/cart",status="5xx"}} 4000\n', "shop:80")
+    handle = await attach_engine(watched(vllm_server, prometheus, match), clock)
+    found = await handle.sample()
+    assert found is not None
+    assert (found.requests_ended_total, found.requests_failed_total) == outcomes
+    assert found.scrape_end == pytest.approx(95.0), "when the engine was scraped"
+    await handle.stop()
 
 
 async def test_missing_series_are_reported_by_name(

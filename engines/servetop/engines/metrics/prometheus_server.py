@@ -80,7 +80,7 @@ class PrometheusSource:
     """Fetches metrics from a Prometheus server; every page of the reader contains all series.
 
     The reader's `series` are queried each time, to notice a new scrape, and the `further` ones once per scrape: their
-    histograms are large.
+    histograms are large. Series that other programs have too are left out unless a selector chooses among them.
     """
 
     def __init__(
@@ -93,6 +93,8 @@ class PrometheusSource:
         timeout: float,
     ) -> None:
         self._client = client
+        if match is None:
+            series, further = series - SHARED_SERIES, further - SHARED_SERIES
         self._series = series
         self._match = match
         self._patient = PatientClient(client, timeout=timeout)
@@ -138,7 +140,7 @@ class PrometheusSource:
         return HttpResult(200, page, age=age, scraped_at=scraped.at)
 
     def _no_samples(self) -> str:
-        names = sorted(self._series, key=lambda name: (name in SHARED_SERIES, name))  # those of the engine first
+        names = sorted(self._series, key=lambda name: (name in SHARED_SERIES, name))
         if not names:
             return "this engine's metrics are not Prometheus series: leave out --metrics-url"
         more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
@@ -168,9 +170,14 @@ def server_time(data: Any) -> float | None:
 
 
 def newest_samples(data: Any) -> Scraped | None:
-    """Parse the response to a range selector; None if it has no samples."""
+    """Parse the response to a range selector; None if it has no samples.
+
+    Rows of SHARED_SERIES count only of targets that have other rows: those of the engine.
+    """
     rows = [each for each in _result(data) or () if isinstance(each, dict)]
-    found = [row for each in rows if (row := _row(each)) is not None]
+    read = [row for each in rows if (row := _row(each)) is not None]
+    own = {row.target for row in read if not row.shared}
+    found = [row for row in read if not row.shared or row.target in own]
     if not found:
         return None
     newest = max(row.at for row in found)
@@ -196,6 +203,10 @@ class _Row:
     at: float
     interval: float
     """Mean seconds between its scrapes; inf for a single one."""
+    target: tuple[str, ...]
+    """Job and instance that it was scraped from."""
+    shared: bool
+    """Whether programs that are no engine have series of its name too."""
 
 
 def _row(series: dict[str, Any]) -> _Row | None:
@@ -207,7 +218,13 @@ def _row(series: dict[str, Any]) -> _Row | None:
     if first is None or last is None:
         return None
     interval = (last - first) / (len(pairs) - 1) if len(pairs) > 1 else math.inf
-    return _Row(_line(labels, pairs[-1][1]), last, interval)
+    return _Row(
+        line=_line(labels, pairs[-1][1]),
+        at=last,
+        interval=interval,
+        target=tuple(str(labels.get(name)) for name in ("job", "instance")),
+        shared=labels["__name__"] in SHARED_SERIES,
+    )
 
 
 def _named(labels: Any) -> TypeGuard[dict[str, Any]]:
