@@ -12,6 +12,7 @@ from servetop.engines.adapters.engine_flags import agreed, flag_value, with_flag
 from servetop.engines.control.control_client import HttpResults
 from servetop.engines.engine import BatchSizeChange, CacheReset, Engine, LaunchCommand, package_version
 from servetop.engines.metrics.metrics_reader import CacheInfo, MetricMap, gauge
+from servetop.engines.metrics.request_outcomes import request_outcomes
 from servetop.engines.metrics.vllm_metrics import VLLM_FIELDS
 from servetop.engines.process.startup_failures import KnownFailure
 from servetop.engines.server_facts import ServerFacts
@@ -29,7 +30,11 @@ class SimEngine(Engine):
     title = "servetop simulator"
     probe_paths: Sequence[str] = (CONFIG, "/v1/models")
     metric_map = MetricMap(
-        fields={**VLLM_FIELDS, "max_num_seqs": gauge("servetop_sim_max_num_seqs")},
+        fields={
+            **VLLM_FIELDS,
+            **request_outcomes("vllm:request_success"),
+            "max_num_seqs": gauge("servetop_sim_max_num_seqs"),
+        },
         cache=CacheInfo(name="vllm:cache_config_info", blocks="num_gpu_blocks", block_size="block_size"),
     )
     continuous_usage = True
