@@ -4,6 +4,7 @@ import contextlib
 import math
 import sqlite3
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ from servetop.core.interfaces.series_scrape import SeriesScrape
 from servetop.core.interfaces.skipped_cell import SkippedCell
 from servetop.core.tick import ClientTick, LoadGauges, Tick
 from servetop.recordings.format import schema
-from servetop.recordings.format.row_codec import RepeatedReader, RowBlock, columns_of
+from servetop.recordings.format.row_codec import FlatCodec, RepeatedReader, RowBlock, absent_columns, columns_of
 from servetop.recordings.format.tick_codec import pack_histogram, unpack_histograms
 from servetop.recordings.read.open import OpenedFile
 from servetop.recordings.read.table_reader import TableReader
@@ -277,3 +278,13 @@ def test_a_block_of_rows_makes_each_row_a_mapping_of_its_names() -> None:
     assert (block[1], list(block[:1]), len(block)) == ({"seq": 2, "at": 1.5}, [{"seq": 1, "at": 0.5}], 2)
     assert block.columns == {"seq": (1, 2), "at": (0.5, 1.5)}
     assert RowBlock(("seq",), []).columns == {}
+
+
+def test_a_block_of_an_older_file_is_read_by_columns_too() -> None:
+    codec = FlatCodec(EngineSample)
+    sample = EngineSample(scrape_start=1.0, scrape_end=2.0, running=3.0, requests_failed_total=4.0)
+    names = [each.name for each in codec.columns if each.name != "requests_failed_total"]
+    values = dict(zip([each.name for each in codec.columns], codec.encode(sample), strict=True))
+    block = RowBlock(names, [tuple(values[name] for name in names)])
+    assert block.columns_with(absent_columns(EngineSample, codec.columns)).keys() == values.keys()
+    assert codec.decode_all(block) == codec.decode_all([*block]) == [replace(sample, requests_failed_total=None)]

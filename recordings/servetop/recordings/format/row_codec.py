@@ -53,6 +53,11 @@ class RowBlock(Sequence[RowValues]):
         """The values of all rows by name of the column; empty without rows."""
         return dict(zip(self._names, zip(*self._rows, strict=True), strict=False))
 
+    def columns_with(self, absent: frozenset[str]) -> Mapping[str, tuple[Any, ...]]:
+        """Return the values of all rows by name of the column, None for those of `absent` that an older file lacks."""
+        nothing = (None,) * len(self._rows)
+        return {**dict.fromkeys(absent, nothing), **self.columns}
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -234,6 +239,7 @@ class FlatCodec(Generic[_Event]):
         self.columns: tuple[Column, ...] = columns_of(kind, renamed=renamed)
         self._own, self._read = self.columns, EventReader(kind, self.columns)
         self._needed = {each.name for each in self.columns}
+        self._absent = absent_columns(kind, self.columns)
 
     def encode(self, event: _Event) -> tuple[Any, ...]:
         """Return the values of a row."""
@@ -241,9 +247,15 @@ class FlatCodec(Generic[_Event]):
 
     def decode_all(self, rows: Sequence[RowValues]) -> list[_Event]:
         """Decode several rows."""
-        if isinstance(rows, RowBlock) and self._needed <= (columns := rows.columns).keys():
+        if isinstance(rows, RowBlock) and self._needed <= (columns := rows.columns_with(self._absent)).keys():
             return [self._read.of_values(values) for values in together(columns, self._own)]
         return [self._read(row) for row in rows]
+
+
+def absent_columns(kind: type[Any], columns: Sequence[Column]) -> frozenset[str]:
+    """Return the names of the columns whose field is None unless it is given: files of older versions may lack them."""
+    unknown = {each.name for each in dataclasses.fields(kind) if each.default is None}
+    return frozenset(each.name for each in columns if each.field in unknown)
 
 
 def together(columns: Mapping[str, Sequence[Any]], wanted: Sequence[Column]) -> Iterator[tuple[Any, ...]]:

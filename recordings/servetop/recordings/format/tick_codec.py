@@ -20,6 +20,7 @@ from servetop.recordings.format.row_codec import (
     RepeatedReader,
     RowBlock,
     RowValues,
+    absent_columns,
     column_of,
     columns_of,
     encoded,
@@ -123,6 +124,8 @@ _COVERED = (NUMBER, MERGED_COLUMN, *GAUGES, *COUNTS, *ENGINE, *PEAK_COLUMNS, GPU
 _NO_PEAKS = (None,) * len(PEAK_COLUMNS)
 _NEEDED = {each.name for each in (NUMBER, *GAUGES, *COUNTS, *ENGINE, GPUS, *DISTRIBUTIONS)}
 
+_ABSENT = absent_columns(EngineSample, ENGINE)
+
 
 class TickCodec:
     """Codec of table `tick`; the blobs are the last columns, so counters can be read without loading them."""
@@ -151,7 +154,7 @@ class TickCodec:
 
     def decode_all(self, rows: Sequence[RowValues]) -> list[Tick]:
         """Decode ticks column by column, for speed; one by one if a column is missing."""
-        if isinstance(rows, RowBlock) and (columns := rows.columns).keys() >= _NEEDED:
+        if isinstance(rows, RowBlock) and (columns := rows.columns_with(_ABSENT)).keys() >= _NEEDED:
             return self._ticks(columns)
         columns = {name: tuple(row.get(name) for row in rows) for name in HISTOGRAMS}
         return [
