@@ -39,15 +39,27 @@ async def attached(prometheus: PrometheusStandIn, clock: ManualClock, *, instanc
     return await attach_scraped(config, clock, metrics=metrics, unreachable=UNREACHABLE)
 
 
-async def asks_again(prometheus: PrometheusStandIn, clock: ManualClock, *, seconds: float = PRESENCE_PERIOD) -> None:
+class WaitedClock(ManualClock):
+    """A clock that says when a task waits for it: that which asks for the series has its answer by then."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits = asyncio.Event()
+
+    async def sleep_until(self, at: float) -> None:
+        self.waits.set()
+        await super().sleep_until(at)
+
+
+async def asks_again(handle: EngineHandle, clock: WaitedClock, *, seconds: float = PRESENCE_PERIOD) -> None:
     """Let the next question be asked, after `seconds`, and answered."""
-    asked = sum(each.startswith("count by") for each in prometheus.queries)
+    await clock.waits.wait()
+    clock.waits.clear()
     clock.advance_to(clock.now() + seconds)
-    for _ in range(200):
-        await asyncio.sleep(0.005)
-        if prometheus.is_away or sum(each.startswith("count by") for each in prometheus.queries) > asked:
-            break
-    await asyncio.sleep(0.05)
+    ends = [asyncio.ensure_future(each.wait()) for each in (clock.waits, handle.died)]
+    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+    for each in ends:
+        each.cancel()
 
 
 async def test_engine_model_and_figures_are_those_of_its_series_alone(prometheus: PrometheusStandIn) -> None:
@@ -85,13 +97,12 @@ async def test_series_of_another_job_are_an_error_that_names_both_servers(promet
 async def test_it_is_gone_once_its_series_have_ended_however_new_the_last_sample_is(
     prometheus: PrometheusStandIn,
 ) -> None:
-    clock = ManualClock()
+    clock = WaitedClock()
     handle = await attached(prometheus, clock)
-    await asyncio.sleep(0)
-    await asks_again(prometheus, clock)
+    await asks_again(handle, clock)
     assert not handle.died.is_set()
     prometheus.ended = {"gpu7:8000"}
-    await asks_again(prometheus, clock)
+    await asks_again(handle, clock)
     assert handle.died.is_set()
     assert handle.exit_reason() == (
         "vLLM at http://gpu7:8000 stopped responding (its series have ended in the Prometheus server "
@@ -105,15 +116,14 @@ async def test_it_is_gone_once_its_series_have_ended_however_new_the_last_sample
 async def test_a_prometheus_server_that_was_away_has_two_scrapes_of_time_for_the_series(
     prometheus: PrometheusStandIn,
 ) -> None:
-    clock = ManualClock()
+    clock = WaitedClock()
     handle = await attached(prometheus, clock)
-    await asyncio.sleep(0)
     prometheus.is_away = True
-    await asks_again(prometheus, clock)
+    await asks_again(handle, clock)
     prometheus.is_away, prometheus.ended = False, {"gpu7:8000"}
-    await asks_again(prometheus, clock)
-    await asks_again(prometheus, clock)
+    await asks_again(handle, clock)
+    await asks_again(handle, clock)
     assert not handle.died.is_set(), "its next scrape is not due yet"
-    await asks_again(prometheus, clock, seconds=AFTER_OUTAGE)
+    await asks_again(handle, clock, seconds=AFTER_OUTAGE)
     assert handle.died.is_set()
     await handle.stop()

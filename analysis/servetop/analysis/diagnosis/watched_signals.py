@@ -71,7 +71,6 @@ def of_engine(signals: Signals, history: TickHistory, start: int, stop: int) -> 
     sequence holds, but not more than 1 - KV_HIGH.
     """
     pages = Pages.of(history, start=start, stop=stop)
-
     gaps = np.diff(pages.written, prepend=math.nan)
     rare = gaps > LONGEST_UNREAD
 
