@@ -85,18 +85,18 @@ def kv_full(signals: Signals) -> Marks:
     Its usage swings as requests end; a full cache for a moment is not what requests wait for.
     """
     window = ticks_of(WINDOW)
-    waits, preempts = signals.waiting > SHORT_QUEUE, trailing_sum(signals.preemptions, window) > 1
+    waits, preempted = signals.waiting > SHORT_QUEUE, trailing_sum(signals.preemptions, window)
     full = signals.kv_is_full
     held, recent = trailing_sum(full & waits, ticks_of(4)) >= ticks_of(1), trailing_sum(full, ticks_of(2)) > 0
     paged = np.diff(signals.scrape_end, prepend=math.nan) != 0
     again = trailing_sum(full & waits & paged, ticks_of(_TWO_PAGES)) >= 2
-    pressed = recent & ((trailing_all(waits, ticks_of(1)) & held & again) | preempts)
-    relaxed = (trailing_sum(waits, ticks_of(5)) == 0) & (trailing_sum(signals.preemptions, window) == 0)
+    pressed = recent & ((trailing_all(waits, ticks_of(1)) & held & again) | (preempted > 1))
+    relaxed = (trailing_sum(waits, ticks_of(5)) == 0) & (preempted == 0)
     return marks(
         opens=pressed,
         closes=((trailing_max(signals.kv, window) < KV_HIGH) & (trailing_sum(full, window) == 0)) | relaxed,
         worst=or_zero(signals.kv),
-        active=full & (waits | (trailing_sum(signals.preemptions, window) > 0)),
+        active=full & (waits | (preempted > 0)),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -120,12 +120,17 @@ class EpisodeFold:
         known = new if recent is None else recent.followed_by(new)
         known = known.with_base_ttft(judged=len(known) - len(new))
         self._recent = known.last(2 * ticks_of(LOOKBACK))
-        if self.watched and not self._open and not may_open(known):
-            return
-        signals = known.without_gaps()
-        for kind, rule in (WATCHED_DETECTORS if self.watched else DETECTORS).items():
-            if kind is not EpisodeKind.STALL or self.streamed:
-                self._follow(kind, rule(signals), signals, len(signals) - len(new))
+        rules = self._rules(known)
+        signals = known.without_gaps() if rules else known
+        for kind, rule in rules.items():
+            self._follow(kind, rule(signals), signals, len(signals) - len(new))
+
+    def _rules(self, signals: Signals) -> Mapping[EpisodeKind, Callable[[Signals], Marks]]:
+        """Return the rules by which an episode can open or close in these ticks."""
+        if self.watched:
+            kinds = may_open(signals) | self._open.keys()
+            return {kind: rule for kind, rule in WATCHED_DETECTORS.items() if kind in kinds}
+        return {kind: rule for kind, rule in DETECTORS.items() if kind is not EpisodeKind.STALL or self.streamed}
 
     def _follow(self, kind: EpisodeKind, marks: Marks, signals: Signals, start: int) -> None:
         """Open, continue and close the episodes of one kind from tick `start` of the signals on."""

@@ -55,15 +55,22 @@ def token_share(blocks: FloatArray, facts: EngineFacts | None) -> FloatArray:
 def whole_request(run: TickHistory, facts: EngineFacts | None, stop: int) -> float:
     """Return the fraction that a request of mean lengths needs for all its tokens; 0 if unknown.
 
-    By the requests that ended up to tick `stop` at one server, whose number of KV blocks is known.
+    By the requests that ended up to tick `stop` at one server, whose number of KV blocks is known. A watch sees none.
     """
+    if run.watched:
+        return 0.0
     prompts, outputs = (run.histogram(name, start=0, stop=stop) for name in ("input_len", "output_len"))
     token = _token_of(facts)
     return (prompts.mean + outputs.mean) * token if token > 0 and outputs.count >= _MIN_OUTPUTS else 0.0
 
 
 def reserved_request(run: TickHistory, facts: EngineFacts | None, start: int, stop: int) -> float:
-    """Return `reserved_share` by the pages of ticks `start` to `stop`, and by the requests that ended up to then."""
+    """Return `reserved_share` by the pages of ticks `start` to `stop`, and by the requests that ended up to then.
+
+    A watch sees no requests.
+    """
+    if run.watched:
+        return 0.0
     prompts, outputs = (run.histogram(name, start=0, stop=stop) for name in ("input_len", "output_len"))
     names = ("running", "kv_usage", "kv_blocks_used")
     running, usage, used = (run.column(name, start=start, stop=stop) for name in names)

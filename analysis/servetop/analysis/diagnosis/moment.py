@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from servetop.analysis.diagnosis.episode import Episode, EpisodeKind
 from servetop.analysis.diagnosis.overload import Limit
@@ -20,7 +21,7 @@ PEAK_SECONDS = 5.0
 """Seconds over which the usage of a small KV cache swings."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Moment:
     """Everything the verdict of one time depends on; nothing in it is later."""
 
@@ -67,7 +68,7 @@ class Moment:
         sample = self.stats.engine
         return math.nan if sample is None else self.stats.at - sample.scrape_end
 
-    @property
+    @cached_property
     def fresh(self) -> bool:
         """Whether the newest engine sample describes the present, and its page the present stage."""
         age = 0.0 if self.facts is None else self.facts.page_age

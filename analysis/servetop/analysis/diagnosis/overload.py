@@ -243,11 +243,11 @@ def _waiting_ticks(
         waits = np.ones(waiting.shape, dtype=np.bool_)
     kv = kv_usages(usage, used, np.full(used.shape, blocks))
     full = (kv >= level) | preempted | (trailing_sum(counted, ticks_of(2)) > 0)
-    batch_full = running >= BATCH_FULL * _batch_size(overload, run, stop)
+    slots = BATCH_FULL * _batch_size(overload, run, stop)
     fits = min(KV_ROOMY if np.isnan(waiting).all() else level, max(1 - whole_request(run, facts, stop), LEAST_FULL))
     roomy = kv < fits  # what a prompt needs shows while others wait
-    free = roomy & ~preempted & (running < BATCH_FULL * _batch_size(overload, run, stop))
-    counts = (waits, waits & full, waits & batch_full, waits & free, unseen & ~waits)
+    free = roomy & ~preempted & (running < slots)
+    counts = (waits, waits & full, waits & (running >= slots), waits & free, unseen & ~waits)
     total, at_full_kv, at_full_batch, at_free, hidden = (int(each.sum()) for each in counts)
     return _WaitingTicks(
         total=total, at_full_kv=at_full_kv, at_full_batch=at_full_batch, at_free=at_free, unseen=hidden

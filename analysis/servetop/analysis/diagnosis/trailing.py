@@ -18,7 +18,7 @@ def ticks_of(seconds: float) -> int:
 def trailing_sum(values: FloatArray | BoolArray, ticks: int) -> FloatArray:
     """Sum each value and those before it, `ticks` in all, or as many as there are; NaN and infinite ones count as 0."""
     known = values if values.dtype == np.bool_ else np.where(np.isfinite(values), values, 0.0)
-    sums = np.cumsum(known, dtype=np.float64)
+    sums = known.cumsum(dtype=np.float64)
     found = sums.copy()
     found[ticks:] -= sums[: max(sums.size - ticks, 0)]
     return found

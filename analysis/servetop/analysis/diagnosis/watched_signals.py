@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +12,7 @@ from servetop.analysis.diagnosis.detectors import failing, kv_full, preempting, 
 from servetop.analysis.diagnosis.episode import EpisodeKind
 from servetop.analysis.diagnosis.marks import WINDOW, Marks
 from servetop.analysis.diagnosis.queue_detectors import SHORT_QUEUE, batch_full, queueing_of_others
-from servetop.analysis.diagnosis.signals import Signals
+from servetop.analysis.diagnosis.signals import LEAST_FULL, Signals
 from servetop.analysis.diagnosis.trailing import or_zero, quotient
 from servetop.analysis.engine_gauges import KV_FULL, KV_HIGH
 from servetop.analysis.series.page_rates import LONGEST_UNREAD, Pages
@@ -32,6 +32,8 @@ def on_two_pages(rule: Callable[[Signals], Marks], *, rare_only: bool = False) -
 
     def found(signals: Signals) -> Marks:
         marks = rule(signals)
+        if not marks.opens.any():
+            return marks
         arrived, gap = signals.page_arrived, signals.page_gap
         before = marks.active[np.maximum(arrived - 1, 0)] & (arrived > 0)
         since_first = np.arange(len(signals)) - np.argmax(~np.isnan(signals.scrape_end))
@@ -56,10 +58,18 @@ WATCHED_DETECTORS: Mapping[EpisodeKind, Callable[[Signals], Marks]] = {
 """The rule of each kind that the metrics of an engine and of its GPU show."""
 
 
-def may_open(signals: Signals) -> bool:
-    """Whether an episode of any kind can open in these ticks: else none of its rules has to be computed."""
-    pressed = (signals.waiting > SHORT_QUEUE) | (signals.preemptions > 0) | (signals.failed > 0) | signals.throttled
-    return bool(pressed.any())
+def may_open(signals: Signals) -> Set[EpisodeKind]:
+    """Return the kinds of which an episode can open in these ticks: the rules of others need not be computed."""
+    waits, preempted = bool((signals.waiting > SHORT_QUEUE).any()), bool((signals.preemptions > 0).any())
+    possible = {
+        EpisodeKind.FAILING: (signals.failed > 0).any(),
+        EpisodeKind.KV: (waits or preempted) and (signals.kv >= LEAST_FULL).any(),
+        EpisodeKind.PREEMPTIONS: preempted,
+        EpisodeKind.BATCH: waits,
+        EpisodeKind.QUEUE: waits,
+        EpisodeKind.THROTTLED: signals.throttled.any(),
+    }
+    return {kind for kind, found in possible.items() if found}
 
 
 def of_engine(signals: Signals, history: TickHistory, start: int, stop: int) -> Signals:

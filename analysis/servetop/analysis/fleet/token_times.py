@@ -26,6 +26,8 @@ _STALE = 3.0
 _LONGEST = 15.0
 """Seconds between the scrapes that are compared, at most."""
 _BLOCK = 500
+_COUNTED = ("seconds", "tokens", "prompts")
+"""What is summed, as `_kind` names it."""
 _PROMPT_TOKENS = re.compile(r"(?!.*request_)(?:.*[:_])?prompt_tokens(?:_total)?")
 
 
@@ -53,11 +55,13 @@ class TokenTimes:
         self._history: ScrapeHistory | None = None
         self._kinds: list[str] = []
         """What each column of `_history` counts, by `_kind`."""
+        self._columns: tuple[int, list[list[int]]] = (0, [])
+        """The number of known columns, and those among them that count each of _COUNTED."""
 
     def follow(self, history: ScrapeHistory, *, since: int = 0) -> None:
         """Add the scrapes of a history from position `since` on, except those that are known."""
         if history is not self._history:
-            self._history, self._kinds = history, []
+            self._history, self._kinds, self._columns = history, [], (0, [])
         start = max(since, history.up_to(self._at[-1]) if self._at else 0)
         for first in range(start, len(history), _BLOCK):
             self._add(history, first, min(first + _BLOCK, len(history)))
@@ -66,15 +70,21 @@ class TokenTimes:
         before = max(first - 1, 0)
         periods = periods_between(history, range(before, stop))
         self._kinds += [_kind(name) for name in periods.columns[len(self._kinds) :]]
-        kinds = self._kinds[: len(periods.columns)]
         known = or_zero(periods.increases)
         skipped = first - before
-        for own, kind in ((self._seconds, "seconds"), (self._tokens, "tokens"), (self._prompts, "prompts")):
-            columns = [number for number, each in enumerate(kinds) if each == kind]
+        sums = (self._seconds, self._tokens, self._prompts)
+        for own, columns in zip(sums, self._columns_of(len(periods.columns)), strict=True):
             start = own[-1] if own else 0.0
             grown = start + np.cumsum(known[:, columns].sum(axis=1))
             own.extend(grown if skipped else [start, *grown])
         self._at.extend(history.times(range(first, stop)))
+
+    def _columns_of(self, count: int) -> list[list[int]]:
+        """Return which of the first columns count each of _COUNTED; they are searched once for each number of them."""
+        if self._columns[0] != count:
+            kinds = self._kinds[:count]
+            self._columns = count, [[at for at, each in enumerate(kinds) if each == kind] for kind in _COUNTED]
+        return self._columns[1]
 
     @property
     def until(self) -> float:

@@ -85,15 +85,13 @@ class PagedColumns:
         if name in self._uniform:
             return np.full(max(stop - start, 0), self._uniform[name][0])
         evicted = self._evicted
-        parts = [np.array(self._newest[name][max(start - evicted, 0) : max(stop - evicted, 0)], dtype=np.float64)]
-        if start < evicted:
-            first, last = start // PAGE, -(-min(stop, evicted) // PAGE)
-            pages = [np.frombuffer(self._pages[name][number]) for number in range(first, last)]
-            parts.insert(
-                0,
-                np.concatenate([np.empty(0), *pages])[start - first * PAGE : max(min(stop, evicted) - first * PAGE, 0)],
-            )
-        return np.concatenate(parts) if len(parts) > 1 else parts[0]
+        newest = np.array(self._newest[name][max(start - evicted, 0) : max(stop - evicted, 0)], dtype=np.float64)
+        if start >= evicted:
+            return newest
+        first, last = start // PAGE, -(-min(stop, evicted) // PAGE)
+        pages = [np.frombuffer(self._pages[name][number]) for number in range(first, last)]
+        moved = np.concatenate([np.empty(0), *pages])[start - first * PAGE : max(min(stop, evicted) - first * PAGE, 0)]
+        return np.concatenate([moved, newest])
 
     def value(self, name: str, position: int) -> float:
         """Return the entry at a position."""

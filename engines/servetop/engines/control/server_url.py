@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass, replace
 from urllib.parse import quote, urlsplit
@@ -87,13 +88,7 @@ class ServerUrl:
     @property
     def text(self) -> str:
         """The address in its shortest form: `parse` reads the same from it."""
-        bases = (self.prefix, self.api, f"{self.api}/chat/completions")
-        for base in bases:
-            text = f"{self.origin}{base}{self.query}"
-            parsed = self.parse(text)
-            if (parsed.api, parsed.prefix) == (self.api, self.prefix):
-                return text
-        return f"{self.origin}{self.prefix}{self.query}"
+        return _text_of(self)
 
     @property
     def other(self) -> ServerUrl | None:
@@ -114,6 +109,17 @@ class ServerUrl:
     def where(self, path: str) -> str:
         """Return the URL of a path for messages, without the query, which may hold a secret."""
         return self.origin + self.target(path).partition("?")[0]
+
+
+@functools.lru_cache(256)
+def _text_of(server: ServerUrl) -> str:
+    bases = (server.prefix, server.api, f"{server.api}/chat/completions")
+    for base in bases:
+        text = f"{server.origin}{base}{server.query}"
+        parsed = ServerUrl.parse(text)
+        if (parsed.api, parsed.prefix) == (server.api, server.prefix):
+            return text
+    return f"{server.origin}{server.prefix}{server.query}"
 
 
 def _prefix(path: str) -> str:

@@ -16,6 +16,8 @@ MAX_LINE_CHARS = 4096
 """Maximum characters of a line; longer ones are skipped (vLLM's longest has 1,047)."""
 _MOST_KEPT, _LONGEST_KEPT = 32_768, 512
 """Most rows, and characters of one, whose parsed labels are kept: 50 pages of vLLM have 32,800 rows."""
+_MOST_LONG_KEPT = 256
+"""The same of longer rows: a page of vLLM has one, with its configuration."""
 _BLANKS = " \t"
 _ESCAPED = {"n": "\n"}
 
@@ -30,8 +32,8 @@ class PrometheusSample:
     @property
     def labels(self) -> Mapping[str, str]:
         """Unescaped labels, up to the first malformed one."""
-        kept = len(self.labels_text) <= _LONGEST_KEPT
-        return _known_labels(self.labels_text) if kept else _labels(self.labels_text)
+        short = len(self.labels_text) <= _LONGEST_KEPT
+        return _known_labels(self.labels_text) if short else _known_long_labels(self.labels_text)
 
 
 def scan(page: str, wanted: Container[str]) -> dict[str, list[PrometheusSample]]:
@@ -90,6 +92,7 @@ def _labels(text: str) -> Mapping[str, str]:
 
 
 _known_labels = functools.lru_cache(_MOST_KEPT)(_labels)
+_known_long_labels = functools.lru_cache(_MOST_LONG_KEPT)(_labels)
 
 
 def parse_row(line: str, name: str) -> PrometheusSample | None:
