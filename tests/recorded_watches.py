@@ -18,7 +18,7 @@ from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.tick_transaction import TickTransaction
 from tests.analysis.test_watched_signals import FACTS, ticks
 from tests.tui import canned_fleet, test_fleet_state
-from tests.watched_pages import paged_ticks
+from tests.watched_pages import paged_ticks, serving
 
 ONE = RunConfig(engine=EngineConfig(name="auto", model="", url="http://gpu7:8000"), watch=WatchConfig())
 
@@ -34,6 +34,16 @@ def watch_of_one(path: Path, recorded: Sequence[Tick] | None = None, *, threshol
         recorder.commit(TickTransaction(tick=tick, engine_samples=samples))
     recorder.close(RunEnd(at=found[-1].end, exit_code=0, reason=""))
     return path
+
+
+def failing_ticks(failed: float, *, ended: float = 4.0) -> Sequence[Tick]:
+    """Return a minute of a server that ends `ended` requests/s, of which it fails `failed`/s from second 20 to 40."""
+
+    def counted(at: float) -> dict[str, float]:
+        count = failed * (min(max(at, 20.0), 40.0) - 20.0) // 1
+        return {**serving(at), "requests_ended_total": ended * at, "requests_failed_total": count}
+
+    return paged_ticks(every=1.0, seconds=60.0, gauges=counted)
 
 
 def watch_of_pages(

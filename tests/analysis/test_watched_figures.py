@@ -12,7 +12,7 @@ from servetop.analysis.summary.watched_figures import REQUESTS_WAIT, watch_headl
 UNKNOWN: dict[str, Any] = dict.fromkeys(
     (
         "requests", "request_throughput", "output_throughput", "prompt_throughput", "mean_ttft_ms", "mean_tpot_ms",
-        "mean_e2el_ms", "mean_queue_ms",
+        "mean_e2el_ms", "mean_queue_ms", "requests_ended", "requests_failed", "error_rate",
     )
 )  # fmt: skip
 KV = WatchedLimit(name="KV-bound", seconds=72.0, onset=10.0)

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from servetop.cli.inspection.recordings_list import print_recordings
 from servetop.cli.report.watch_report import print_watch
+from servetop.recordings.read.reader import RecordingReader
+from servetop.reports.summary.watch_rows import SERVER_COLUMNS, server_row, total_rows
+from servetop.reports.summary.watch_summary import watch_summary
 from tests.analysis.test_watched_signals import ticks
-from tests.recorded_watches import watch_of_one
+from tests.recorded_watches import watch_of_one, watch_of_three
 from tests.reports.summary.test_watch_summary import recorded_watch
 
 
@@ -24,6 +30,21 @@ def test_what_is_not_exported_has_no_row(tmp_path: Path, capsys: pytest.CaptureF
     assert "TTFT  " in printed
     assert "verdict    batch-bound for 0:20 of 1:00" in printed
     assert "0:2" in printed.partition("verdict")[2], "the onset has its time"
+
+
+def test_the_error_rate_of_several_servers_is_that_of_those_that_count_failures(tmp_path: Path) -> None:
+    with closing(RecordingReader.open(watch_of_three(tmp_path / "w.servetop"))) as reader:
+        summary = watch_summary(reader)
+    assert dict(total_rows(summary))["Error rate"] == "not counted"
+    first, *others = summary.replicas or ()
+    assert summary.watched is not None
+    assert first.watched is not None
+    counted: dict[str, Any] = {"requests_ended": 4000.0, "requests_failed": 1.0, "error_rate": 1 / 4000}
+    first = replace(first, watched=replace(first.watched, **counted))
+    some = replace(summary, watched=replace(summary.watched, **counted), replicas=(first, *others))
+    assert dict(total_rows(some))["Error rate"] == "<0.1 % (1 of 4,000 requests, of the 1 of 3 servers that count them)"
+    errors = SERVER_COLUMNS.index("errors") + 1
+    assert [server_row(each)[errors] for each in some.replicas or ()] == ["<0.1 %", "–", "–"]
 
 
 def test_the_list_of_recordings_marks_a_watch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,8 @@ from servetop.reports.comparison.watch_comparison_text import ROWS
 from servetop.reports.schema.watch_comparison_schema import watch_comparison_schema
 from servetop.reports.summary.watch_summary import watch_summary
 from tests.analysis.test_watched_signals import ticks
-from tests.recorded_watches import watch_of_one, watch_of_three
+from tests.recorded_watches import failing_ticks, watch_of_one, watch_of_three
+from tests.recordings.rows import change
 from tests.reports.schema.test_summary_schema import ROOT, schema_errors
 
 SCHEMA = json.loads((ROOT / "docs" / "schema" / "watch_comparison.json").read_text(encoding="utf-8"))
@@ -52,6 +53,62 @@ def test_servers_are_compared_by_name_and_one_that_only_one_watch_has_is_listed(
     assert servers[""]["kv_bound_share"] == (0.0, None), "several servers together have no limit"
     assert servers["gpu1"]["p90_ttft_ms"][1] == pytest.approx(270, abs=30)
     assert [each.servers for each in found.watches] == [1, 3]
+
+
+def test_the_error_rate_is_that_of_the_counters_over_the_watch(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = [watch_of_one(tmp_path / f"{rate}.servetop", failing_ticks(rate)) for rate in (1.0, 2.0)]
+    found = compare_watches(paths)
+    (server,) = found.servers
+    assert server.figures["error_rate"] == pytest.approx((20 / 236, 40 / 236))
+    assert server.change("error_rate") == pytest.approx(1.0)
+    assert server.figures["failing_share"] == pytest.approx((20 / 59, 20 / 59), abs=0.02)
+    assert [each.error_rate_reason for each in found.watches] == [None, None]
+    assert main(["compare", *map(str, paths)]) == ExitCode.OK
+    text = capsys.readouterr().out
+    (row,) = (line.split() for line in text.splitlines() if line.startswith("error rate"))
+    assert " ".join(row) == "error rate 8.4 % 16.9 % +100.0 %"
+    assert "not known" not in text
+    for path, counts in zip(paths, ("8.4 % (20 of 236 requests)", "16.9 % (40 of 236 requests)"), strict=True):
+        assert main(["summary", str(path)]) == main(["report", str(path), "--format", "md", "-o", "-"]) == ExitCode.OK
+        assert capsys.readouterr().out.count(counts) == 2
+
+
+@pytest.mark.parametrize("older", [False, True])
+def test_an_error_rate_that_was_not_counted_is_said_not_to_be_known(
+    older: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of an engine without such counters, or of a recording from before they were recorded."""
+    counted = watch_of_one(tmp_path / "a.servetop", failing_ticks(2.0))
+    without = watch_of_one(tmp_path / "b.servetop", failing_ticks(2.0) if older else None)
+    if older:
+        of_ticks = ("engine_requests_ended_total", "engine_requests_failed_total", "checksum")
+        dropped = [f"ALTER TABLE tick DROP COLUMN {name}" for name in of_ticks]
+        dropped += [f"ALTER TABLE engine_sample DROP COLUMN requests_{name}_total" for name in ("ended", "failed")]
+        change(without, *dropped, "PRAGMA user_version = 1023")
+    (server,) = compare_watches([counted, without]).servers
+    known, unknown = server.figures["error_rate"]
+    assert (known, unknown) == (40 / 236, None)
+    assert server.figures["failing_share"][1] is None, "not 0"
+    words = ["compare", str(counted), str(without)]
+    assert main(words) == ExitCode.OK
+    text = capsys.readouterr().out
+    reason = "rror rate of B not known: not counted by the engine, or recorded before format 1.24"
+    assert f"e{reason}\n{REMARK}\n" in text
+    assert "error rate of A" not in text
+    assert main([*words, "--markdown"]) == ExitCode.OK
+    assert f"\n- E{reason}.\n" in capsys.readouterr().out
+    assert main(["summary", str(without)]) == ExitCode.OK
+    assert "not counted\n" in capsys.readouterr().out
+
+
+def test_a_watch_without_a_request_has_no_error_rate(tmp_path: Path) -> None:
+    silent = watch_of_one(tmp_path / "a.servetop", failing_ticks(0.0, ended=0.0))
+    found = compare_watches([silent, watch_of_one(tmp_path / "b.servetop", failing_ticks(0.0))])
+    assert found.servers[0].figures["error_rate"] == (None, 0.0)
+    assert found.servers[0].figures["failing_share"] == (0.0, 0.0)
+    assert found.watches[0].error_rate_reason == "no request ended"
 
 
 def test_every_figure_has_a_row() -> None:

@@ -63,7 +63,7 @@ def watch(number: int, *limits: str) -> ReplicaWatch:
     figures = WatchedFigures(
         seconds=60.0, seconds_without_metrics=0.0, limits=known, requests=None, request_throughput=None,
         output_throughput=None, prompt_throughput=None, mean_ttft_ms=None, mean_tpot_ms=None, mean_e2el_ms=None,
-        mean_queue_ms=None,
+        mean_queue_ms=None, requests_ended=None, requests_failed=None, error_rate=None,
     )  # fmt: skip
     counters = dict.fromkeys(WatchedServer.__dataclass_fields__)
     return ReplicaWatch(

@@ -12,8 +12,7 @@ from servetop.cli.main import main
 from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.summary.watch_story import WatchStory, watch_story
 from servetop.reports.summary.watch_summary import watch_summary
-from tests.recorded_watches import watch_of_one, watch_of_three
-from tests.watched_pages import paged_ticks, serving
+from tests.recorded_watches import failing_ticks, watch_of_one, watch_of_three
 
 
 def story_of(path: Path, since: str | None = None, until: str | None = None) -> WatchStory:
@@ -47,13 +46,7 @@ def test_an_overload_counts_as_far_as_it_lies_in_the_window(
 
 
 def test_failed_requests_are_in_story_and_summary_although_nothing_waits(tmp_path: Path) -> None:
-    """Half of four requests a second from second 20 to second 40."""
-
-    def counted(at: float) -> dict[str, float]:
-        failed = 2 * (min(max(at, 20.0), 40.0) - 20.0)
-        return {**serving(at), "requests_ended_total": 4 * at, "requests_failed_total": failed}
-
-    path = watch_of_one(tmp_path / "one.servetop", paged_ticks(every=1.0, seconds=60.0, gauges=counted))
+    path = watch_of_one(tmp_path / "one.servetop", failing_ticks(2.0))
     (line,) = story_of(path).lines
     assert line.at == pytest.approx(21, abs=1)
     assert line.text.startswith("failing for 0:")

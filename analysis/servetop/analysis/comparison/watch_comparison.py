@@ -26,6 +26,8 @@ class ComparedWatch:
     """Servers that were listed."""
     headline: str
     """What limited the servers, in one line."""
+    error_rate_reason: str | None
+    """Why the error rate of all servers together is not known; None if it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

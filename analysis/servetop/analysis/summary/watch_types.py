@@ -41,6 +41,15 @@ class WatchedFigures:
     """Output tokens/s."""
     prompt_throughput: float | None
     """Prompt tokens/s."""
+    requests_ended: float | None
+    """Requests that were served, refused or failed; None if the server counts none as failed, and before format 1.24.
+
+    Where the server counts answers of its HTTP server, these are all of them.
+    """
+    requests_failed: float | None
+    """Those of them that the server failed or refused."""
+    error_rate: float | None
+    """`requests_failed` / `requests_ended`, 0-1; None without a request too."""
     mean_ttft_ms: float | None
     mean_tpot_ms: float | None
     mean_e2el_ms: float | None

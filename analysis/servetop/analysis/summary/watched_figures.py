@@ -25,6 +25,13 @@ FAILING = Bottleneck.FAILING.value
 """The name of episodes in which the server fails requests."""
 _JUDGED = ("running", "waiting", "kv_usage", "kv_blocks_used", "preemptions", "engine_failed")
 """Gauges and counters by which limits are judged."""
+_TOTALS = (
+    "requests_finished_total",
+    "generation_tokens_total",
+    "prompt_tokens_total",
+    "requests_ended_total",
+    "requests_failed_total",
+)
 
 
 def watched_figures(record: RunRecord, run: RunColumns) -> WatchedFigures | None:
@@ -35,9 +42,7 @@ def watched_figures(record: RunRecord, run: RunColumns) -> WatchedFigures | None
         return None
     first = int(known[0])
     seconds = (scraped.size - first) * TICK_SECONDS
-    requests, output, prompt = (
-        _total(run.engine[f"{name}_total"]) for name in ("requests_finished", "generation_tokens", "prompt_tokens")
-    )
+    requests, output, prompt, ended, failed = (_total(run.engine[name]) for name in _TOTALS)
     return WatchedFigures(
         seconds=seconds,
         seconds_without_metrics=float(np.isnan(scraped[first:]).sum()) * TICK_SECONDS,
@@ -45,6 +50,9 @@ def watched_figures(record: RunRecord, run: RunColumns) -> WatchedFigures | None
         request_throughput=_rate(requests, seconds),
         output_throughput=_rate(output, seconds),
         prompt_throughput=_rate(prompt, seconds),
+        requests_ended=ended,
+        requests_failed=failed,
+        error_rate=failed / ended if failed is not None and ended else None,
         mean_ttft_ms=_mean(run, "first_token_seconds_total", "first_tokens_total"),
         mean_tpot_ms=_mean(run, "tpot_seconds_total", "tpot_requests_total"),
         mean_e2el_ms=_mean(run, "e2el_seconds_total", "e2el_requests_total"),

@@ -13,7 +13,7 @@ from servetop.reports.comparison.compare_recordings import compare_recordings
 from servetop.reports.comparison.compare_watches import compare_watches, watches_compared
 from servetop.reports.comparison.comparison_markdown import markdown_lines
 from servetop.reports.comparison.comparison_text import comparison_parts
-from servetop.reports.comparison.watch_comparison_text import watch_markdown, watch_parts
+from servetop.reports.comparison.watch_comparison_text import remarks, watch_markdown, watch_parts
 from servetop.run import console
 
 
@@ -53,5 +53,5 @@ def _run_watches(paths: Sequence[Path], options: CompareOptions) -> int:
         console.out(*watch_markdown(found))
     else:
         out_tables(*watch_parts(found))
-        console.out(found.remark)
+        console.out(*remarks(found))
     return int(ExitCode.OK)

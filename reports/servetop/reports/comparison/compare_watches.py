@@ -13,6 +13,7 @@ from servetop.analysis.diagnosis.run_record import RunRecord
 from servetop.analysis.exported.exported_summary import exported_summary
 from servetop.analysis.exported.scrape_history import ScrapeHistory
 from servetop.analysis.summary.watch_types import WatchedFigures, WatchedServer, WatchSummary
+from servetop.analysis.summary.watched_figures import FAILING
 from servetop.core.errors import UsageError
 from servetop.core.interfaces.run_source import EngineFacts
 from servetop.core.units import MS_PER_S
@@ -21,11 +22,12 @@ from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.comparison.load_comparison import distinct_arms
 from servetop.reports.summary.recorded_run import recorded_run
 from servetop.reports.summary.replica_watches import replica_series
+from servetop.reports.summary.watch_rows import error_rate_reason
 from servetop.reports.summary.watch_summary import watch_summary
 
 _LATENCIES = {"ttft": "TTFT", "tpot": "TPOT", "itl": "ITL", "e2el": "E2EL", "queue": "time in the queue"}
 """Histograms of the engine, by their names on the engine page."""
-_LIMITS = {"kv_bound": "KV-bound", "batch_bound": "batch-bound", "requests_wait": "requests wait"}
+_LIMITS = {"kv_bound": "KV-bound", "batch_bound": "batch-bound", "requests_wait": "requests wait", "failing": FAILING}
 
 Look = Callable[[RecordingReader, RunRecord], None]
 """Takes an open watch, with its record."""
@@ -88,6 +90,7 @@ def compare_watches(paths: Sequence[Path], *, look: Look | None = None) -> Watch
                 model_id=summary.model_id,
                 servers=max(len(found) - 1, 1),
                 headline=summary.headline,
+                error_rate_reason=error_rate_reason(summary.watched),
             )
         )
     names = dict.fromkeys(name for each in measured for name in each)
@@ -147,10 +150,15 @@ def _quantile(name: str, place: int) -> _Figure:
 
 
 def _limited(name: str) -> _Figure:
-    """Return a function for the share of the watched time in which a limit was reached; None for several servers."""
+    """Return a function for the share of the watched time in which a limit was reached.
+
+    None for several servers, and for failed requests if the server counts none.
+    """
 
     def figure(each: _Measured | None) -> float | None:
         if each is None or each.watched is None or not each.limited or not each.watched.seconds:
+            return None
+        if name == FAILING and each.watched.requests_failed is None:
             return None
         return sum(limit.seconds for limit in each.watched.limits if limit.name == name) / each.watched.seconds
 
@@ -168,6 +176,7 @@ FIGURES: Mapping[str, _Figure] = {
     "request_throughput": _watched("request_throughput"),
     "output_throughput": _watched("output_throughput"),
     "prompt_throughput": _watched("prompt_throughput"),
+    "error_rate": _watched("error_rate"),
     **{
         f"{quantile}_{key}_ms": _quantile(name, place)
         for key, name in _LATENCIES.items()

@@ -9,6 +9,7 @@ from rich.console import Group
 from servetop.analysis.comparison.watch_comparison import ComparedServer, ComparedWatch, WatchComparison
 from servetop.core.text import formats
 from servetop.reports.markdown import escaped, table
+from servetop.reports.summary.watch_rows import error_rate_text
 from servetop.reports.tables import cell, light_table, titled
 
 _Format = Callable[[float | None], str]
@@ -32,6 +33,7 @@ ROWS: dict[str, tuple[str, _Format]] = {
     "request_throughput": ("requests/s", formats.number),
     "output_throughput": ("output tokens/s", formats.number),
     "prompt_throughput": ("prompt tokens/s", formats.number),
+    "error_rate": ("error rate", error_rate_text),
     **_LATENCY_ROWS,
     "max_running": ("peak running", formats.exact),
     "max_waiting": ("peak waiting", formats.exact),
@@ -41,9 +43,10 @@ ROWS: dict[str, tuple[str, _Format]] = {
     "kv_bound_share": ("KV-bound, of the time", _share),
     "batch_bound_share": ("batch-bound, of the time", _share),
     "requests_wait_share": ("requests wait, of the time", _share),
+    "failing_share": ("failing, of the time", _share),
 }
 """Name and format of each figure, by key."""
-_WITHOUT_CHANGE = ("seconds", "kv_bound_share", "batch_bound_share", "requests_wait_share")
+_WITHOUT_CHANGE = ("seconds", "kv_bound_share", "batch_bound_share", "requests_wait_share", "failing_share")
 """Figures without a relative change: times and shares of it."""
 
 
@@ -65,7 +68,8 @@ def watch_parts(found: WatchComparison) -> Iterator[Group]:
 
 def watch_markdown(found: WatchComparison) -> list[str]:
     """Return the same as Markdown, for a pull request."""
-    lines = [f"**{escaped(found.remark[0].upper() + found.remark[1:])}.**", ""]
+    *unknown, last = (f"{text[0].upper()}{text[1:]}." for text in remarks(found))
+    lines = [f"**{escaped(last)}**", "", *(f"- {escaped(text)}" for text in unknown), *([""] if unknown else [])]
     lines += table(
         WATCH_COLUMNS,
         [[escaped(text) for text in watch_row(each)] for each in found.watches],
@@ -80,6 +84,14 @@ def watch_markdown(found: WatchComparison) -> list[str]:
             *table(columns, rows, align=[":--", *["--:"] * (len(columns) - 1)]),
         ]
     return lines
+
+
+def remarks(found: WatchComparison) -> Iterator[str]:
+    """Yield what is not known of which watch, then what holds for all of them."""
+    for each in found.watches:
+        if each.error_rate_reason is not None:
+            yield f"error rate of {each.letter} not known: {each.error_rate_reason}"
+    yield found.remark
 
 
 WATCH_COLUMNS = ("", "recording", "began", "watched", "verdict")

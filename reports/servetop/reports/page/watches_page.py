@@ -14,6 +14,7 @@ from servetop.reports.comparison.compare_watches import compare_watches
 from servetop.reports.comparison.watch_comparison_text import (
     WATCH_COLUMNS,
     change_title,
+    remarks,
     server_rows,
     server_title,
     watch_row,
@@ -93,7 +94,7 @@ def _sections(page: WatchesPage) -> Iterator[Markup | None]:
         "header",
         element("p", " · ".join(f"{a}: {name}" for a, name in zip(letters, page.names, strict=True)), class_="subject"),
         element("h1", "Watches side by side"),
-        element("p", f"{found.remark[0].upper()}{found.remark[1:]}.", class_="figures"),
+        *(element("p", f"{text[0].upper()}{text[1:]}.", class_="figures") for text in remarks(found)),
     )
     yield element("section", element("h2", "What was watched"), _watches_table(page))
     yield element("section", element("h2", "Figures"), element("div", _table(whole, found), class_="tables"))

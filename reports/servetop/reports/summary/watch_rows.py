@@ -13,9 +13,12 @@ from servetop.core.units import MS_PER_S
 LATENCIES = ("TTFT", "TPOT", "ITL", "E2EL", "time in the queue")
 """Histograms of the engine in the table of latencies, by their names on the engine page."""
 LATENCY_CAPTION = "Latency by the engine's own histograms, ms"
-SERVER_COLUMNS = ("tok/s", "req/s", "peak\nrun", "peak\nwait", "peak\nKV", "preempt.", "TTFT\np90", "version")
+SERVER_COLUMNS = ("tok/s", "req/s", "errors", "peak\nrun", "peak\nwait", "peak\nKV", "preempt.", "TTFT\np90", "version")
 SERVER_CAPTION = "Servers (latency in ms)"
 
+_SMALLEST = 0.001
+"""The smallest error rate that has a number of its own."""
+_NOT_COUNTED, _NO_REQUEST = "not counted", "no request ended"
 _MOST_REMARKS = 3
 """Servers with the same remark that have a line each."""
 _STATES = {"gone": "no response", "refused": "not watched", "removed": "not listed"}
@@ -40,6 +43,7 @@ def total_rows(summary: WatchSummary) -> list[tuple[str, str]]:
             ("Request throughput", _rate(watched.request_throughput, "req/s")),
             ("Output throughput", _rate(watched.output_throughput, "tok/s")),
             ("Prompt throughput", _rate(watched.prompt_throughput, "tok/s")),
+            ("Error rate", _failed_of_all(watched, summary.replicas or ())),
         ]
     rows += [
         ("KV blocks", _known(engine.kv_blocks_total, formats.exact)),
@@ -59,12 +63,37 @@ def server_row(each: ReplicaWatch) -> list[str]:
         each.name,
         formats.number(None if watched is None else watched.output_throughput),
         formats.number(None if watched is None else watched.request_throughput),
+        error_rate_text(None if watched is None else watched.error_rate),
         *map(formats.exact, (server.max_running, server.max_waiting)),
         formats.percent(server.max_kv_usage),
         formats.exact(server.preemptions),
         formats.in_full(each.p90_ttft_ms),
         each.version or formats.UNKNOWN,
     ]
+
+
+def error_rate_text(rate: float | None) -> str:
+    """Return an error rate with one decimal; one that is not 0 never reads as 0."""
+    return f"<{formats.percent(_SMALLEST)}" if rate is not None and 0 < rate < _SMALLEST else formats.percent(rate)
+
+
+def error_rate_reason(watched: WatchedFigures | None) -> str | None:
+    """Return why the share of failed requests is not known; None if it is."""
+    if watched is None:
+        return "no metrics were read"
+    if watched.requests_failed is None:
+        return f"{_NOT_COUNTED} by the engine, or recorded before format 1.24"
+    return _NO_REQUEST if watched.error_rate is None else None
+
+
+def _failed_of_all(watched: WatchedFigures, replicas: Sequence[ReplicaWatch]) -> str:
+    """Return the share of failed requests and both numbers, or in short why it is not known."""
+    if watched.error_rate is None:
+        return _NOT_COUNTED if watched.requests_failed is None else _NO_REQUEST
+    failed, ended = (formats.exact(each) for each in (watched.requests_failed, watched.requests_ended))
+    count = sum(each.watched is not None and each.watched.requests_failed is not None for each in replicas)
+    some = f", of the {count} of {len(replicas)} servers that count them" if count < len(replicas) else ""
+    return f"{error_rate_text(watched.error_rate)} ({failed} of {ended} requests{some})"
 
 
 def server_remarks(replicas: Sequence[ReplicaWatch], headline: str) -> Iterator[str]:
