@@ -89,7 +89,7 @@ judge: .venv/.installed  ## judge simulated runs with known causes and rates, an
 	$(BIN)/python -m tests.judgement --judge --seed $(or $(SEEDS),11 12 13) $(if $(SEEDS),,--report docs/judgement.md)
 
 judge-watch: .venv/.installed  ## judge the same runs as a watch of their servers sees them, and write docs/judgement.md (9 minutes; SEEDS: other draws)
-	$(BIN)/python -m tests.judgement.judge_watch --seed $(or $(SEEDS),81 82 83) $(if $(SEEDS),,--report docs/judgement.md)
+	$(BIN)/python -m tests.judgement.judge_watch --seed $(or $(SEEDS),401 402 403) $(if $(SEEDS),,--report docs/judgement.md)
 
 judge-statements: .venv/.installed  ## check every sentence about 1,000 simulated runs, observed in 9 ways, and write docs/judgement.md (25 minutes; SEEDS: other draws)
 	$(BIN)/python -m tests.judgement.judge_statements --seed $(or $(SEEDS),93 94 95 96 97 98) $(if $(SEEDS),,--report docs/judgement.md)

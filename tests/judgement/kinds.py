@@ -10,6 +10,7 @@ from tests.judgement.client_troubles import CLIENT_TROUBLES, ENGINE_TROUBLES, fa
 from tests.judgement.disturbed_clients import other_clients, slow_network, thin_network
 from tests.judgement.drawn_freely import drawn_freely
 from tests.judgement.engine_faults import kv_leak, pauses
+from tests.judgement.failing_servers import SHARES, aborting_clients, failing_share, wrong_requests
 from tests.judgement.hard_loads import (
     bursty,
     cold_cache,
@@ -63,11 +64,17 @@ HARD: dict[str, tuple[Draw, ...]] = {
     "free": (drawn_freely,) * 20,
 }
 """More draws, which are kept whatever their run shows unless it is not what they are about."""
+WATCHED: dict[str, tuple[Draw, ...]] = {
+    "failing-share": tuple(functools.partial(failing_share, share=each) for each in SHARES for _ in range(6)),
+    "aborts": (aborting_clients,) * 6,
+    "wrong-requests": (wrong_requests,) * 6,
+}
+"""Draws for a watch alone: what a server fails by its own counters, and what it does not."""
 _ATTEMPTS = 200
 
 
 def _draws(kind: str) -> tuple[Draw, ...]:
-    return KINDS[kind] if kind in KINDS else HARD[kind]
+    return next(draws[kind] for draws in (KINDS, WATCHED, HARD) if kind in draws)
 
 
 def scenario(kind: str, number: int, *, seed: int) -> Scenario:
@@ -85,7 +92,7 @@ def scenario(kind: str, number: int, *, seed: int) -> Scenario:
 
 
 def each_scenario(seed: int, *, kinds: Sequence[str] = ()) -> Iterator[Scenario]:
-    """Draw the scenarios one after the other: of `KINDS`, or of some kinds of `KINDS` and `HARD` if given."""
+    """Draw the scenarios one after the other: of `KINDS`, or of some kinds of any table if given."""
     for kind in kinds or tuple(KINDS):
         for number in range(len(_draws(kind))):
             yield scenario(kind, number, seed=seed)

@@ -20,11 +20,12 @@ NOTHING = Judged(right=True, onset_error=math.nan, right_now=math.nan, changes=0
 OVERLOAD = replace(NOTHING, onset_error=0.5, right_now=1.0)
 RIGHT = WatchScore(
     kind="kv overload", name="kv 0", headline="KV-bound for 0:30 of 1:00", reported_after=4.0, expected=True,
-    healthy=False, watch=OVERLOAD, run=OVERLOAD,
+    healthy=False, clients_fail=False, watch=OVERLOAD, run=OVERLOAD,
 )  # fmt: skip
 CALM = WatchScore(
     kind="healthy", name="healthy 0", headline="watched for 1:00: no limit was reached", reported_after=math.nan,
-    expected=False, healthy=True, watch=replace(NOTHING, alarms=0.0), run=replace(NOTHING, alarms=0.0),
+    expected=False, healthy=True, clients_fail=False, watch=replace(NOTHING, alarms=0.0),
+    run=replace(NOTHING, alarms=0.0),
 )  # fmt: skip
 
 
@@ -99,16 +100,19 @@ def test_the_table_has_both_judgements_and_the_misses_of_the_watch() -> None:
         watch=replace(OVERLOAD, right=False, onset_error=6.0, right_now=0.5, changes=1),
     )  # fmt: skip
     alarm = replace(CALM, name="healthy 1", watch=replace(NOTHING, right=False, alarms=0.1))
-    lines = watch_report([RIGHT, wrong, CALM, alarm])
+    aborts = replace(alarm, name="aborts 0", healthy=False, clients_fail=True, run=None)
+    lines = watch_report([RIGHT, wrong, CALM, alarm, aborts])
     row = (
         "| kv overload | 2 | 50.0% | 100.0% | 50.0% | 100.0% | 50.0% | 100.0% | 75.0% | 100.0% | 0.50 | 0.00 | 4.0 s |"
     )
     assert row in lines
-    assert "| watch | 1 of 2 | 5.0% |" in lines
-    assert "| run | 0 of 2 | 0.0% |" in lines
-    assert lines[-2:] == [
+    assert "| watch, healthy | 1 of 2 | 5.0% |" in lines
+    assert "| run, healthy | 0 of 2 | 0.0% |" in lines
+    assert "| watch, only clients fail | 1 of 1 | 10.0% |" in lines
+    assert lines[-3:] == [
         "- kv 1: summary: requests wait for 0:30 of 1:00; onset +6.0 s; right now 50%; no episode reported",
         "- healthy 1: summary: watched for 1:00: no limit was reached; alarms 10.0% of the time",
+        "- aborts 0: summary: watched for 1:00: no limit was reached; alarms 10.0% of the time",
     ]
 
 

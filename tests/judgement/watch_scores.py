@@ -8,11 +8,14 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 
 from servetop.analysis.diagnosis.diagnosis import Bottleneck
 from servetop.analysis.summary.watch_types import WatchedLimit
 from servetop.simulator.virtual_run.admission_log import AdmissionLimit
 from servetop.simulator.virtual_run.virtual_run import VirtualRun
+from tests.judgement.counted_answers import CountedAnswers, server_failures
+from tests.judgement.failing_servers import ABORTS, WRONG
 from tests.judgement.judged import JudgedScenario
 from tests.judgement.judging import BOTTLENECKS, QUIET, acting_period, verdicts_now
 from tests.judgement.queue_truth import SHORT_QUEUE, lasting_queues, limit_shares
@@ -33,7 +36,15 @@ ACTED = {
 """What it can know of what kept requests waiting."""
 _MUCH = 0.25
 """Fraction of the time of a queue for which a limit must have kept it waiting, to be a true name for it."""
-ALARMS = (Bottleneck.KV, Bottleneck.BATCH, Bottleneck.WAITING, Bottleneck.NO_METRICS, Bottleneck.NOT_JUDGED)
+ALARMS = (
+    Bottleneck.FAILING,
+    Bottleneck.KV,
+    Bottleneck.BATCH,
+    Bottleneck.WAITING,
+    Bottleneck.NO_METRICS,
+    Bottleneck.NOT_JUDGED,
+)
+_BY_STATUS = 0.5
 _ALARMS = tuple(each.value for each in ALARMS)
 _ACTED_FOR = 0.5
 """Fraction of the time of a limit that is named for which it must have kept requests waiting, to be true."""
@@ -51,7 +62,7 @@ class Judged:
     changes: int
     """Changes of the verdict of now in those seconds."""
     alarms: float
-    """Fraction of the seconds of a healthy run with an alarm."""
+    """Fraction of the seconds with an alarm, of a run in which nothing but clients may fail."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +78,11 @@ class WatchScore:
     expected: bool
     """Whether requests waited at the engine for a limit that a watch should name."""
     healthy: bool
+    clients_fail: bool
+    """Whether the only failures are those of clients, so that every alarm is false."""
     watch: Judged
-    run: Judged
+    run: Judged | None
+    """None where clients abort requests: a run ends otherwise."""
 
 
 def true_limits(scenario: Scenario) -> frozenset[str]:
@@ -77,10 +91,17 @@ def true_limits(scenario: Scenario) -> frozenset[str]:
     Of long prompts a watch sees what they wait for: KV blocks, a slot, or their turn in the prefill.
     """
     cause = scenario.truth.cause
+    if cause is Cause.FAILING:  # what clients send wrong is no failure, and a crashed server counts nothing
+        return frozenset({Bottleneck.FAILING.value} if any(server_failures(scenario.run)) else ())
     if cause is not Cause.LONG_PROMPTS:
         return frozenset({LIMITS[cause]} if cause in LIMITS else ())
     shares = [limit_shares(scenario.run, each.start, each.until) for each in lasting_queues(scenario.run)]
     return frozenset(ACTED[limit] for each in shares for limit in ACTED if each[limit] >= _MUCH)
+
+
+def serves_all(scenario: Scenario) -> bool:
+    """Whether the server serves all requests that it can, so that any limit or episode is a false alarm."""
+    return scenario.truth.cause is Cause.HEALTHY or scenario.kind == WRONG
 
 
 def true_onsets(scenario: Scenario) -> list[float]:
@@ -93,18 +114,20 @@ def true_onsets(scenario: Scenario) -> list[float]:
 
 
 def watch_score(scenario: Scenario) -> WatchScore:
-    """Judge one run in both ways."""
+    """Judge one run in both ways; half of the servers count their answers, the others what their engines finish."""
+    counts = CountedAnswers(scenario.run, by_status=Random(scenario.name).random() < _BY_STATUS)
     with tempfile.TemporaryDirectory() as folder:
-        seen = watched(scenario.run, Path(folder) / "watch.servetop")
+        seen = watched(scenario.run, Path(folder) / "watch.servetop", counts=counts)
     return WatchScore(
         kind=scenario.kind,
         name=scenario.name,
         headline=seen.headline,
         reported_after=_reported_after(scenario, seen),
         expected=bool(true_limits(scenario)),
-        healthy=scenario.truth.cause is Cause.HEALTHY,
+        healthy=scenario.kind == "healthy",
+        clients_fail=scenario.kind in (ABORTS, WRONG),
         watch=_of_watch(scenario, seen),
-        run=_of_run(scenario),
+        run=None if scenario.kind == ABORTS else _of_run(scenario),
     )
 
 
@@ -154,7 +177,7 @@ def _judged(
         onset_error=math.nan if onset is None or not onsets else min((onset - each for each in onsets), key=abs),
         right_now=sum(each in wanted for each in acting) / len(acting) if acting else math.nan,
         changes=sum(before != after for before, after in itertools.pairwise(acting)),
-        alarms=sum(alarms) / len(alarms) if alarms and scenario.truth.cause is Cause.HEALTHY else math.nan,
+        alarms=sum(alarms) / len(alarms) if alarms and serves_all(scenario) else math.nan,
     )
 
 
@@ -163,7 +186,7 @@ def is_right(scenario: Scenario, seen: WatchedScenario) -> bool:
     if wanted := true_limits(scenario):
         longest = max(seen.limits, key=lambda each: each.seconds, default=None)
         return longest is not None and longest.name in wanted
-    if scenario.truth.cause is Cause.HEALTHY:
+    if serves_all(scenario):
         return not seen.limits and not seen.reported
     return all(_acted(scenario.run, each) for each in seen.limits)
 

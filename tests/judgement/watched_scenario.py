@@ -20,6 +20,7 @@ from servetop.reports.summary.watch_summary import watch_summary
 from servetop.run.watch.watched_replica import SAMPLE_PERIOD
 from servetop.run.watch.watched_rows import WatchedRows
 from servetop.simulator.virtual_run.virtual_run import VirtualRun
+from tests.judgement.counted_answers import CountedAnswers
 from tests.recorded_watches import ONE
 
 EVERY = round(SAMPLE_PERIOD / TICK_SECONDS)
@@ -39,15 +40,18 @@ class WatchedScenario:
     headline: str
 
 
-def watched(run: VirtualRun, path: Path) -> WatchedScenario:
-    """Record a run to a new file as a watch does, and return what is said of it; ValueError without an engine."""
+def watched(run: VirtualRun, path: Path, *, counts: CountedAnswers | None = None) -> WatchedScenario:
+    """Record a run to a new file as a watch does, and return what is said of it; ValueError without an engine.
+
+    `counts` are on its pages, if its server counts what it fails.
+    """
     if run.header.engine is None:
         raise ValueError("nothing is known of the engine")
     recorder = Recorder.create(path, RunHeader(config=ONE, anchor=ClockAnchor.take()))
     rows, episodes = WatchedRows(path), ServerEpisodes()
     states: list[tuple[float, str]] = []
     reported: list[tuple[float, EpisodeChange]] = []
-    for position, tick in enumerate(seen := watched_ticks(run)):
+    for position, tick in enumerate(seen := watched_ticks(run, counts)):
         before = seen[position - 1].engine if position else None
         samples = [] if tick.engine is None or tick.engine is before else [tick.engine]
         if samples and before is None:  # a watch attaches with the first page
@@ -65,8 +69,9 @@ def watched(run: VirtualRun, path: Path) -> WatchedScenario:
     return WatchedScenario(states=states, reported=reported, limits=limits, headline=summary.headline)
 
 
-def watched_ticks(run: VirtualRun) -> list[Tick]:
+def watched_ticks(run: VirtualRun, counts: CountedAnswers | None = None) -> list[Tick]:
     """Return the ticks of a watch that reads its first page with the first sample; nothing of a client or a GPU."""
     first = next((number for number, tick in enumerate(run.ticks) if tick.engine is not None), 0)
     pages = [run.ticks[max(number - (number - first) % EVERY, 0)].engine for number in range(len(run.ticks))]
-    return [Tick(client=ClientTick(index=number), engine=page) for number, page in enumerate(pages)]
+    shown = pages if counts is None else [None if page is None else counts.on(page) for page in pages]
+    return [Tick(client=ClientTick(index=number), engine=page) for number, page in enumerate(shown)]
