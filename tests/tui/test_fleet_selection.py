@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from servetop.analysis.fleet.replica_row import ReplicaRow
+from servetop.core.events import Note, Severity
+from servetop.core.interfaces.replica_change import ReplicaState
 from servetop.tui.app import DashboardApp
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.fleet_state import FleetState
 from servetop.tui.state.fleet_table import fleet_rows, listed_rows
-from tests.tui.canned_fleet import fleet
+from tests.tui.canned_fleet import NOTES, fleet
+from tests.tui.test_fleet_state import CHANGES
 from tests.tui.test_watch_screen import text
 
 Dashboard = Callable[..., DashboardApp]
@@ -111,6 +115,25 @@ async def test_an_opened_server_has_its_own_notes_and_those_of_all(dashboard: Da
         await pilot.pause()
         assert "gpu1: nothing answers" in text(app)
         assert "gpu2: was restarted" not in text(app)
+
+
+async def test_an_opened_server_that_was_never_watched_says_why_although_its_note_is_that_of_many(
+    dashboard: Dashboard,
+) -> None:
+    found = fleet()
+    reason = "nothing answers at http://gpu1 (connection refused): is the server up?"
+    never = replace(CHANGES[0], at=1.0, replica=1, name="gpu1", state=ReplicaState.GONE, reason=reason, engine=None)
+    found.changes = [*(each for each in CHANGES if each.replica != 1), never]
+    text_of_many = "2 of 3 servers cannot be reached: nothing answers (connection refused) (http://gpu1, http://gpu3)"
+    many = Note(at=1.0, severity=Severity.WARNING, source="engine", text=text_of_many)
+    found.notes = (many, *NOTES[1:])
+    app = dashboard(found, start_at=30.0)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.press("space", "enter")
+        await pilot.pause()
+        own = app.viewer.frame()
+    assert own.server == "gpu1"
+    assert [note.text for note in own.notes] == [many.text, f"gpu1: {reason}"]
 
 
 async def test_an_event_is_one_of_the_opened_server(dashboard: Dashboard) -> None:

@@ -75,10 +75,10 @@ def _differing(rows: Sequence[ReplicaRow]) -> Iterator[str]:
         yield f"{more} more {'differs' if more == 1 else 'differ'}"
 
 
-def names_text(names: Sequence[str]) -> str:
+def names_text(names: Sequence[str], *, most: int = _MOST_NAMED) -> str:
     """Return the first names and how many there are besides, as in `a, b, c and 47 more`."""
-    more = len(names) - _MOST_NAMED
-    first = ", ".join(names[:_MOST_NAMED])
+    more = len(names) - most
+    first = ", ".join(names[:most])
     return f"{first} and {more} more" if more > 0 else first
 
 

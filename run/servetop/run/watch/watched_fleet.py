@@ -17,6 +17,7 @@ from servetop.engines.metrics.sample_merge import CounterIncreases, merge_sample
 from servetop.run.loop.engine_update import EngineUpdate
 from servetop.run.watch.address_list import AddressList
 from servetop.run.watch.addresses import WatchedAddress
+from servetop.run.watch.failure_notes import FailureNotes
 from servetop.run.watch.watched_replica import SAMPLE_PERIOD, WatchedReplica
 from servetop.workload.request_headers import all_headers
 
@@ -44,6 +45,7 @@ class WatchedFleet:
         """Servers that are not listed any more, and have something to record."""
         self._facts: EngineFacts | None = None
         self._notes: list[Note] = []
+        self._failures, self._ending = FailureNotes(), False
         self._newest: EngineSample | None = None
         self._merged_at = 0.0
         self._rare: EngineSample | None = None
@@ -89,7 +91,9 @@ class WatchedFleet:
             update.series.extend(taken.series)
             update.changes.extend(taken.changes)
             update.notes.extend(taken.notes)
+            self._failures.add(taken.failures)
         self._left = []
+        update.notes.extend(self._failures.take(self._clock.now(), listed=len(self._replicas), last=self._ending))
         if update.changes and self._facts is not None and (facts := self._known_facts()) not in (None, self._facts):
             assert facts is not None
             self._facts = facts
@@ -108,6 +112,7 @@ class WatchedFleet:
 
     async def final_scrape(self) -> None:
         """Read the last values of the counters of all servers at once, as far as they respond in time."""
+        self._ending = True
         scrapes = [asyncio.ensure_future(each.final_scrape()) for each in self._replicas.values()]
         if scrapes:
             await asyncio.wait(scrapes, timeout=_LAST_SCRAPE)

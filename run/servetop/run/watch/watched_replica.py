@@ -28,6 +28,7 @@ from servetop.engines.metrics.series_collector import SeriesPacker
 from servetop.engines.watching.scraped_server import SCRAPED_PERIOD, attach_listed
 from servetop.run.loop.metrics_notes import MetricsNotes
 from servetop.run.watch.addresses import WatchedAddress
+from servetop.run.watch.failure_notes import UNREACHABLE, AttachFailure
 
 SAMPLE_PERIOD = 1.0
 """Seconds between two readings of the metrics of a server, unless its page takes long (`scrape_period`)."""
@@ -49,6 +50,7 @@ class ReplicaUpdate:
     series: list[SeriesScrape] = field(default_factory=list)
     changes: list[ReplicaChange] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
+    failures: list[AttachFailure] = field(default_factory=list)
 
 
 class WatchedReplica:
@@ -241,9 +243,10 @@ class WatchedReplica:
     def _note_failure(self, error: EngineError | UsageError) -> None:
         known, self.failure = self.failure, error
         if self.facts is None and (known is None or str(known) != str(error)):
-            state = ReplicaState.GONE if str(error).startswith("nothing answers") else ReplicaState.REFUSED
+            state = ReplicaState.GONE if str(error).startswith(UNREACHABLE) else ReplicaState.REFUSED
             self._change(state, str(error))
-            self._note(Severity.WARNING, str(error))
+            name, url = self.address.name, self.address.url
+            self._update.failures.append(AttachFailure(at=self._clock.now(), name=name, url=url, text=str(error)))
 
     def _note_attached(self, before: EngineFacts | None, facts: EngineFacts) -> None:
         """Record that the server responds, and if it was restarted, what is different now.

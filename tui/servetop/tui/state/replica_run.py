@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
 
 from servetop.analysis.diagnosis.diagnosis import Diagnosis
 from servetop.analysis.live_stats import LiveStats
-from servetop.core.events import Note
+from servetop.core.events import Note, Severity
 from servetop.core.interfaces.replica_change import ReplicaChange
 from servetop.core.interfaces.run_source import EngineFacts, RunHeader
 from servetop.tui.drawing.heat_map import BinnedHistograms
@@ -53,15 +54,29 @@ class ReplicaRun(RunState):
 
     @property
     def notes(self) -> Sequence[Note]:
-        """The notes of the watch, without those of other servers."""
+        """The notes of the watch, without those of other servers; one about many has that of this server beside it."""
         own = {each.name for each in self._replica.events.changes}
         others = () if self._watch.fleet is None else self._watch.fleet.names - own
         prefixes = tuple(f"{name}: " for name in others)
-        return [each for each in self._watch.notes if not each.text.startswith(prefixes)]
+        shown = [each for each in self._watch.notes if not each.text.startswith(prefixes)]
+        folded = [each for each in _never_watched(self._replica.events.changes) if not _is_shown(each, shown)]
+        return sorted([*shown, *folded], key=lambda note: note.at) if folded else shown
 
     def verdict(self, stats: LiveStats) -> Diagnosis:
         """Return the verdict on this server."""
         return self._replica.verdict(stats)
+
+
+def _never_watched(changes: Sequence[ReplicaChange]) -> Iterator[Note]:
+    """Yield a note for each reason why a server could not be watched, before it was for the first time."""
+    for change in itertools.takewhile(lambda each: not each.state.responds, changes):
+        if change.reason:
+            text = f"{change.name}: {change.reason}"
+            yield Note(at=change.at, severity=Severity.WARNING, source="engine", text=text)
+
+
+def _is_shown(note: Note, notes: Sequence[Note]) -> bool:
+    return any(each.text == note.text for each in notes)
 
 
 def header_of_one(header: RunHeader, change: ReplicaChange | None, facts: EngineFacts | None) -> RunHeader:
