@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from collections.abc import Sequence
@@ -11,9 +12,10 @@ import numpy as np
 import pytest
 
 from servetop.analysis.exported.scrape_history import ScrapeHistory
+from servetop.analysis.fleet import slower_servers
+from servetop.analysis.fleet.pace_table import LEAST_TOKENS
 from servetop.analysis.fleet.slower_servers import (
     KEPT,
-    LEAST_TOKENS,
     PacedServer,
     slower_factors,
     slower_now,
@@ -102,6 +104,22 @@ def test_a_server_that_becomes_slower_is_named_within_five_seconds_and_no_other(
     assert now[1][0] == pytest.approx(factor)
     assert 20 <= now[1][1] <= 24
     assert slower_text(4.1) == "4.1 × their time per output token"
+
+
+def test_one_whose_batch_grows_with_its_times_stays_named_and_so_in_parts_of_the_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Under the same rate of requests: twice the time per token, so twice the batch, while the others' batches vary."""
+    usual = [Load(decoding=4.0 + second % 3, per_token=STEP * (1 + 0.02 * (second % 3))) for second in range(SECONDS)]
+    slow = [dataclasses.replace(each, decoding=2 * each.decoding, per_token=2 * each.per_token) for each in usual]
+    servers = [server(0, usual), server(1, [*usual[:20], *slow[20:]]), server(2, usual)]
+    found = named(servers)
+    assert found.keys() == {1}
+    assert 20 < found[1][0] <= 25
+    assert found[1][-1] == SECONDS
+    assert len(found[1]) >= 15
+    monkeypatch.setattr(slower_servers, "_BLOCK", 7)
+    assert named(servers) == found
 
 
 def test_a_server_that_was_slower_is_not_named_any_more() -> None:

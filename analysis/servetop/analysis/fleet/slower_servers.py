@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from servetop.analysis.diagnosis.diagnosis import Bottleneck
+from servetop.analysis.fleet.batch_curve import REMEMBERED, slower_than_batch
+from servetop.analysis.fleet.pace_table import PaceTable, median_of_others
 from servetop.analysis.fleet.token_times import TokenPace, TokenTimes
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.arrays import FloatArray
@@ -19,16 +21,14 @@ FACTOR = 1.5
 """Times the others' time per output token from which a server is slower."""
 LEAST_SERVERS = 3
 """Servers that can be compared: of two it is not known which one is as it should be."""
-LEAST_TOKENS = 50
-"""Output tokens of each server in the seconds that are compared."""
-MORE_PROMPTS = 1.5
-"""Prompt tokens relative to those of the others up to which prompts do not explain a longer time per token."""
-MORE_PREFILLING = 0.5
-"""Requests in prefill, beyond MORE_PROMPTS times those of the others, from which a prompt explains it."""
 STEP = 1.0
 """Seconds between the two readings on which a server has to be slower."""
 KEPT = 3
 """Readings for which it still counts as slower afterwards, so that the state does not flicker."""
+_BEFORE = np.arange(REMEMBERED, 0, -1.0) * STEP
+"""Seconds before a time at which the remembered readings are."""
+_BLOCK = 3600
+"""Readings that are compared at once, so that a day of many servers takes little memory."""
 LOOKBACK = 600.0
 """Seconds in which the begin is searched."""
 
@@ -65,14 +65,15 @@ def slower_factors(servers: Sequence[PacedServer], grid: FloatArray) -> FloatArr
     """Return how many times the others' time per output token each server takes, where it is slower, else 0.
 
     Shape (servers, times), with times STEP apart: it has to be slower at the one before as well. A larger batch
-    is slower, though never by more than it is larger: that much is taken off. A server that computes more prompts
-    than the others is not judged.
+    is slower, though never by more than it is larger: that much is taken off, or what the others took for larger
+    batches in the last minute (`batch_curve`). A server that computes more prompts than they do now, and did in that
+    minute, is not judged.
     """
     found = np.zeros((len(servers), grid.size))
     for group in dict.fromkeys(each.group for each in servers):
         members = [place for place, each in enumerate(servers) if each.group == group]
         if len(members) >= LEAST_SERVERS:
-            found[members] = _factors_of_alike([servers[place].pace(grid) for place in members])
+            found[members] = _factors_of_alike([servers[place] for place in members], grid)
     held = np.zeros_like(found)
     held[:, 1:] = np.where(found[:, :-1] > 0, found[:, 1:], 0.0)
     kept = held.copy()
@@ -81,31 +82,22 @@ def slower_factors(servers: Sequence[PacedServer], grid: FloatArray) -> FloatArr
     return kept
 
 
-def _factors_of_alike(paces: Sequence[TokenPace]) -> FloatArray:
-    tokens = np.stack([pace.tokens for pace in paces])
-    known = tokens >= LEAST_TOKENS
-    seconds, decoding, prefilling, prompts = (
-        np.where(known, np.stack([getattr(pace, name) for pace in paces]), np.nan)
-        for name in ("seconds", "decoding", "prefilling", "prompt_tokens")
-    )
-    others = _median_of_others(seconds, high=True)
-    larger = np.maximum(decoding, 1.0) / np.maximum(_median_of_others(decoding, high=False), 1.0)
-    factors = seconds / others / np.maximum(larger, 1.0)
-    more_prompts = prompts > MORE_PROMPTS * _median_of_others(prompts, high=False)
-    more_prompts |= prefilling > MORE_PROMPTS * _median_of_others(prefilling, high=False) + MORE_PREFILLING
-    enough = known.sum(axis=0) >= LEAST_SERVERS
-    return np.where(known & enough & ~more_prompts & (factors >= FACTOR), seconds / others, 0.0)
-
-
-def _median_of_others(values: FloatArray, *, high: bool) -> FloatArray:
-    """Return for each server the median of the known values of the others; of two in the middle the higher or lower."""
-    order = np.argsort(values, axis=0, kind="stable")
-    ranks = np.empty_like(order)
-    np.put_along_axis(ranks, order, np.broadcast_to(np.arange(len(values))[:, np.newaxis], values.shape), axis=0)
-    others = (~np.isnan(values)).sum(axis=0) - 1
-    middle = np.maximum((others if high else others - 1) // 2, 0)
-    place = np.minimum(np.where(middle < ranks, middle, middle + 1), len(values) - 1)
-    return np.take_along_axis(np.take_along_axis(values, order, axis=0), place, axis=0)
+def _factors_of_alike(servers: Sequence[PacedServer], grid: FloatArray) -> FloatArray:
+    """Return the factors of servers that can be compared, each time for itself."""
+    table = PaceTable.of([each.pace(grid) for each in servers])
+    usual = table.usual_seconds
+    enough = table.known.sum(axis=0) >= LEAST_SERVERS
+    longer = table.known & enough & (table.seconds >= FACTOR * usual)
+    others = np.maximum(median_of_others(table.decoding, high=False), 1.0)
+    larger = np.maximum(np.maximum(table.decoding, 1.0) / others, 1.0)
+    found = longer & ~table.more_prompts & (table.seconds / usual / larger >= FACTOR)
+    for start in range(0, grid.size, _BLOCK):
+        part = slice(start, start + _BLOCK)
+        if (longer & ~found)[:, part].any():
+            remembered = PaceTable.of([each.pace(grid[start] - _BEFORE) for each in servers])
+            slower = slower_than_batch(table.part(part).after(remembered), FACTOR)[:, _BEFORE.size :]
+            found[:, part] |= longer[:, part] & slower
+    return np.where(found, table.seconds / usual, 0.0)
 
 
 def _since(factors: FloatArray, grid: FloatArray) -> float:
