@@ -10,7 +10,7 @@ from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.markdown import escaped, table
 from servetop.reports.summary.watch_rows import (
     LATENCY_CAPTION,
-    SERVER_COLUMNS,
+    SERVER_TITLES,
     latency_rows,
     server_remarks,
     server_row,
@@ -46,10 +46,10 @@ def watch_report_lines(reader: RecordingReader) -> list[str]:
 def _tables(summary: WatchSummary) -> Iterator[str]:
     yield from table(["", ""], [[name, escaped(text)] for name, text in total_rows(summary)], align=[":--", "--:"])
     if summary.replicas:
-        columns = ["server", *(name.replace("\n", " ") for name in SERVER_COLUMNS)]
+        columns = ["server", *SERVER_TITLES]
         rows = [[escaped(text) for text in server_row(each)] for each in summary.replicas]
         yield ""
-        yield from table(columns, rows, align=[":--", *["--:"] * len(SERVER_COLUMNS)])
+        yield from table(columns, rows, align=[":--", *["--:"] * len(SERVER_TITLES)])
     if latencies := latency_rows(summary):
         yield from ("", f"{LATENCY_CAPTION}:", "")
         yield from table(["", "mean", "p50", "p90"], latencies, align=[":--", *["--:"] * 3])

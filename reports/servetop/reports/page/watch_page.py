@@ -32,7 +32,7 @@ from servetop.reports.summary.watch_checks import judged_servers
 from servetop.reports.summary.watch_rows import (
     LATENCY_CAPTION,
     SERVER_CAPTION,
-    SERVER_COLUMNS,
+    SERVER_TITLES,
     latency_rows,
     server_remarks,
     server_row,
@@ -152,7 +152,7 @@ def _subject(page: WatchPage) -> Iterator[str]:
 def _server_parts(page: WatchPage) -> Iterator[Markup]:
     if page.summary.replicas is None:
         return
-    columns = ("", *(name.replace("\n", " ") for name in SERVER_COLUMNS), "verdict")
+    columns = ("", *SERVER_TITLES, "verdict")
     rows = [(*server_row(each), each.headline) for each in page.summary.replicas]
     yield data_table(columns, rows, caption=SERVER_CAPTION)
     if remarks := list(server_remarks(page.summary.replicas or (), page.summary.headline)):

@@ -13,7 +13,13 @@ from servetop.core.units import MS_PER_S
 LATENCIES = ("TTFT", "TPOT", "ITL", "E2EL", "time in the queue")
 """Histograms of the engine in the table of latencies, by their names on the engine page."""
 LATENCY_CAPTION = "Latency by the engine's own histograms, ms"
-SERVER_COLUMNS = ("tok/s", "req/s", "errors", "peak\nrun", "peak\nwait", "peak\nKV", "preempt.", "TTFT\np90", "version")
+SERVER_COLUMNS = (
+    *("tok/s", "req/s", "errors", "peak\nrun", "peak\nwait", "peak\nKV"),
+    *("pre-\nempt.", "TTFT\np90", "version"),
+)
+"""Titles in lines, so that the table has room for names on 80 columns."""
+SERVER_TITLES = tuple(name.replace("-\n", "").replace("\n", " ") for name in SERVER_COLUMNS)
+"""The same in one line each."""
 SERVER_CAPTION = "Servers (latency in ms)"
 
 _SMALLEST = 0.001
