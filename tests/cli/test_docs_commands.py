@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import importlib.util
 import json
 import os
 import re
@@ -17,9 +16,8 @@ from pathlib import Path
 import pytest
 
 from servetop.recordings.library.samples import sample_path
+from tests.cli.docs_lines import FILES, lines_of
 from tests.cli.gateway_log import write_gateway_log
-from tests.docs.pages import PAGES, name_of
-from tests.docs.test_commands import command_lines
 from tests.house.source_tree import TOP
 
 pytestmark = pytest.mark.integration
@@ -35,10 +33,6 @@ EXIT_CODES: Mapping[str, frozenset[int]] = {
     **dict.fromkeys(ENDS_WELL, frozenset({0})),
 }
 """The commands that are run, and the exit codes that each may have."""
-LEFT_OUT = ("seen-", "run.tsv", "acme", "nimble", "--since")
-"""Parts of lines that need the recordings of an audit, a package of one's own, or a watch at certain hours."""
-EXTRAS = {"report.png": "resvg_py", "parquet": "pyarrow"}
-"""The package that a line with this part needs."""
 RECORDINGS = (
     "main", "new", "branch", "other", "pr", "main-1", "main-2", "branch-1", "branch-2", "a100", "h100", "RUN",
     "runs/main/1", "runs/branch/1", "baseline/main",
@@ -61,14 +55,7 @@ RECEIVED = (
 )
 
 
-def runs_here(line: str) -> bool:
-    """Whether a line needs nothing but files and packages that are here."""
-    words = line.split()
-    missing = any(part in line and importlib.util.find_spec(name) is None for part, name in EXTRAS.items())
-    return bool(words) and words[0] in EXIT_CODES and not missing and not any(part in line for part in LEFT_OUT)
-
-
-LINES = {name_of(page): [line for line in command_lines(page) if runs_here(line)] for page in PAGES}
+LINES = lines_of(FILES)
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +119,7 @@ def _remove_target(line: str, folder: Path) -> None:
         (folder / written[1]).unlink(missing_ok=True)
 
 
-@pytest.mark.parametrize("page", [page for page, lines in LINES.items() if lines])
+@pytest.mark.parametrize("page", LINES)
 def test_the_commands_of_a_page_run(page: str, prepared: Path, tmp_path: Path) -> None:
     folder = tmp_path / "work"
     shutil.copytree(prepared, folder)
@@ -143,7 +130,3 @@ def test_the_commands_of_a_page_run(page: str, prepared: Path, tmp_path: Path) -
         if done.returncode not in EXIT_CODES[line.split()[0]]:
             wrong[line] = f"exit code {done.returncode}: {done.stderr[-400:]}"
     assert wrong == {}
-
-
-def test_most_of_the_commands_that_need_no_server_run() -> None:
-    assert sum(map(len, LINES.values())) > 60

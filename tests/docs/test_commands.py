@@ -27,13 +27,19 @@ OF_A_PLUG_IN = ("--format acme",)
 """Parts of lines that need a package of the reader."""
 
 
-def command_lines(page: Path) -> list[str]:
-    """The lines of code blocks that start `servetop`, without prompts, comments and what goes to the engine."""
+def whole_lines(page: Path) -> list[str]:
+    """The lines of code blocks and of CI files that start `servetop`, without prompts, variables and comments."""
     text = page.read_text(encoding="utf-8")
     consoles = "".join(re.findall(r"```console\n(.*?)```", text, re.DOTALL))
-    lines = re.findall(r"^(?:    |\$ )(?:\.venv/bin/)?servetop( .*)?$", text, re.MULTILINE)
+    start = r"^(?:    (?:\w+=\S+ )*|\$ (?:\w+=\S+ )*| +- |  run: )(?:\.venv/bin/)?servetop( .*)?$"
+    lines = re.findall(start, text, re.MULTILINE)
     lines += re.findall(r"^servetop( .*)?$", consoles, re.MULTILINE)
-    return [re.sub(r"  +.*| #.*| -- .*| \|.*| > .*", "", line).strip() for line in lines]
+    return [re.sub(r"  +.*| #.*| \|.*| > .*", "", line).strip() for line in lines]
+
+
+def command_lines(page: Path) -> list[str]:
+    """The same lines without what goes to the engine."""
+    return [re.sub(r" -- .*", "", line) for line in whole_lines(page)]
 
 
 def unknown(line: str) -> list[str]:

@@ -26,7 +26,8 @@ _MATCHER = re.compile(r'(\w+)(=~|!=|=)"((?:[^"\\]|\\.)*)"')
 class PrometheusStandIn:
     """`now` is its clock, in Unix seconds; `scrape` keeps a page's samples as Prometheus would."""
 
-    def __init__(self) -> None:
+    def __init__(self, job: str = "llm") -> None:
+        self.job = job
         self.now = 1_700_000_000.0
         self.samples: list[Sample] = []
         self.queries: list[str] = []
@@ -51,7 +52,7 @@ class PrometheusStandIn:
     def scrape(self, page: str, instance: str) -> None:
         for family in text_string_to_metric_families(page):
             for sample in family.samples:
-                labels = {"__name__": sample.name, "instance": instance, "job": "llm", **sample.labels}
+                labels = {"__name__": sample.name, "instance": instance, "job": self.job, **sample.labels}
                 self.samples.append((labels, self.now, repr(sample.value)))
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
