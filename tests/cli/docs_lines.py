@@ -19,12 +19,10 @@ EXECUTED: Mapping[str, str] = {
 }  # fmt: skip
 """The test that executes all lines of a kind."""
 
-_VLLM = "needs a vLLM that serves this model; tests/integration/test_real_vllm.py starts one by these options"
-_ADAPTERS = "needs this engine; tests/integration/test_real_adapters.py starts one by these options"
-_NO_ADAPTER = "needs this engine and a GPU; tests/engines/adapters read the command line that it becomes"
-_CONTAINER = (
-    "needs a container engine and a GPU; tests/integration/test_containers.py starts llama.cpp by these options"
-)
+_VLLM = "needs a vLLM that serves this model; tests/integration/test_real_vllm.py starts one with a tiny model"
+_ADAPTERS = "needs this engine; tests/integration/test_real_adapters.py starts it with a tiny model"
+_NEEDS_GPU = "needs this engine and a GPU; test_launch_argv.py checks the command line that it becomes"
+_CONTAINER = "needs a container engine and a GPU; tests/integration/test_containers.py starts llama.cpp in one"
 _ENGINE_OPTIONS = "needs an engine that takes these options after --"
 NOT_HERE: Mapping[str, str] = {
     "--engine vllm --model qwen2.5-7b": _VLLM,
@@ -51,10 +49,10 @@ NOT_HERE: Mapping[str, str] = {
     "--engine triton-tensorrt-llm --model ./triton_model_repo": _ADAPTERS,
     "--engine ray-serve-llm --engine-command /opt/ray/bin/python --model llama-2-7b --max-num-seqs 64": _ADAPTERS,
     '--engine ray-serve-llm --engine-command "/opt/ray/bin/python my_app.py" --model ./my-model': _ADAPTERS,
-    "--engine deepspeed-mii --model llama-2-7b -- --tensor-parallel 2": _NO_ADAPTER,
-    "--engine sglang --model llama-2-7b -- --tp 2": _NO_ADAPTER,
-    "--engine tensorrt-llm --model llama-2-7b -- --tp_size 2": _NO_ADAPTER,
-    "--engine tgi --model llama-2-7b -- --num-shard 2": _NO_ADAPTER,
+    "--engine deepspeed-mii --model llama-2-7b -- --tensor-parallel 2": _NEEDS_GPU,
+    "--engine sglang --model llama-2-7b -- --tp 2": _NEEDS_GPU,
+    "--engine tensorrt-llm --model llama-2-7b -- --tp_size 2": _NEEDS_GPU,
+    "--engine tgi --model llama-2-7b -- --num-shard 2": _NEEDS_GPU,
     "run-pairs --engine vllm --model meta-llama/Llama-3.1-8B --dataset-name trace --dataset-path shape.jsonl"
     ' --a \'--engine-command "/opt/vllm-old/bin/vllm serve"\' --b \'--engine-command "/opt/vllm-new/bin/vllm serve"\''
     " --budget 2h": "needs two installations of vLLM; test_upgrade.py compares two profiles of the simulator",
