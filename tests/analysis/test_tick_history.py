@@ -283,3 +283,10 @@ def test_dropped_ticks_remain_in_the_totals_and_do_not_affect_the_window() -> No
     known, bounded = live_stats(whole, 50.0, span=1.0), live_stats(short, 50.0, span=1.0)
     assert bounded.totals == known.totals
     assert bounded.rates == known.rates
+
+
+@pytest.mark.parametrize("at", [20.0, 20.1, 20.249, 20.25])
+def test_the_window_has_as_many_ticks_between_two_of_their_ends_as_at_one(at: float) -> None:
+    history = TickHistory([Tick(client=client_tick(number, sent=number)) for number in range(100)])
+    last = 79 if at < 20.25 else 80
+    assert live_stats(history, at).rates.sent == sum(range(last - 39, last + 1)) / 10.0

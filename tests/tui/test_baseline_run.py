@@ -58,10 +58,19 @@ def test_a_run_lies_on_its_own_baseline(frame: Frame) -> None:
     np.testing.assert_allclose(shown.at(shown.gauges["running"], series.times)[known], series.running[known])
 
 
-def test_its_values_are_those_of_the_run_at_the_same_time(frame: Frame) -> None:
-    assert frame.baseline is not None
-    assert frame.baseline.rates_now["output_tokens"] == pytest.approx(frame.stats.rates.output_tokens)
-    assert frame.baseline.latencies_now["ttft"] == frame.stats.latencies["ttft"]
+@pytest.mark.parametrize("at", [100.0, 100.1, 61.37, 14.24, math.inf])
+def test_its_values_are_those_of_the_run_at_the_same_time(
+    at: float, canned: ModuleType, frame_of: FrameOf, baseline: BaselineRun
+) -> None:
+    """Also between the ends of two ticks, as while a recording is played, and at the end."""
+    run = canned.finished()
+    frame = compared(frame_of(run, min(at, run.end.at)), baseline, run)
+    shown = frame.baseline
+    assert shown is not None
+    for name, column in {"ok": "completed", "output_tokens": "output_tokens", "preemptions": "preemptions"}.items():
+        assert shown.rates_now[name] == pytest.approx(getattr(frame.stats.rates, column)), name
+    assert shown.latencies_now["ttft"] == frame.stats.latencies["ttft"]
+    assert shown.gauges_now["in_flight"] == frame.stats.load.in_flight
 
 
 def test_at_both_ends_its_values_are_those_at_its_own_end(

@@ -34,7 +34,7 @@ from servetop.analysis.ttft_breakdown import TtftBreakdown, ttft_breakdown
 from servetop.core.arrays import FloatArray
 from servetop.core.events import EngineSample, GpuSample
 from servetop.core.histogram import LogHistogram
-from servetop.core.tick import TICK_SECONDS, LoadGauges
+from servetop.core.tick import TICK_SECONDS, LoadGauges, whole_ticks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,9 +143,9 @@ def live_stats(
 ) -> LiveStats:
     """Return the statistics at `at`: over the window, totals, and series of at most `columns` bins over `span`.
 
-    `objectives` are limits in seconds by metric.
+    The window ends with the last whole tick, so that it has as many of them at any time. `objectives` are limits in seconds by metric.
     """
-    stop, start = history.up_to(at), history.first_from(at - window)
+    stop, start = history.up_to(at), history.first_from(whole_ticks(at) - window)
     series = stats_series(history, at, window=window, span=span, columns=columns)
     if stop == 0:
         return LiveStats(at=at, window=window, span=span, series=series)
@@ -176,7 +176,7 @@ def live_stats(
 
 def engine_stats(history: TickHistory, at: float, *, window: float = 10.0, span: float, columns: int) -> LiveStats:
     """Return only the series without latencies, and the parts of TTFT: less work, for charts of the engine alone."""
-    stop, start = history.up_to(at), history.first_from(at - window)
+    stop, start = history.up_to(at), history.first_from(whole_ticks(at) - window)
     series = stats_series(history, at, window=window, span=span, columns=columns, latencies=())
     parts = ttft_breakdown(history, start, stop) if stop else TtftBreakdown()
     return LiveStats(at=at, window=window, span=span, ttft=parts, series=series)

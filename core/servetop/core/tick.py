@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
@@ -160,6 +161,11 @@ OPTIONAL_COUNTERS = ("good", "good_due")
 """Names of those that may be None, which adds nothing."""
 HISTOGRAMS = tuple(field.name for field in fields(ClientTick) if field.type == "LogHistogram")
 """Names of the fields of ClientTick that are histograms."""
+
+
+def whole_ticks(at: float) -> float:
+    """Return the end of the last whole tick up to a time, in seconds."""
+    return math.floor(at / TICK_SECONDS + 1e-9) * TICK_SECONDS
 
 
 def merge_client_ticks(ticks: Sequence[ClientTick], *, gauges: LoadGauges | None = None) -> ClientTick:

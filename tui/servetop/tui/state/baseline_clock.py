@@ -18,7 +18,7 @@ from servetop.core.events import RunEnd, StageChange
 from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.tick import TICK_SECONDS
 from servetop.tui.state.baseline import Baseline, distinct_names
-from servetop.tui.state.baseline_run import COUNTS, GAUGES, WINDOW, BaselineRun
+from servetop.tui.state.baseline_run import COUNTS, GAUGES, BaselineRun
 from servetop.tui.state.frame import Frame
 
 
@@ -70,7 +70,7 @@ def _as_of(run: BaselineRun, times: FloatArray, then: FloatArray, *, now: float,
         rates={name: run.rate(name, then, seconds=smoothed) for name in COUNTS},
         gauges={name: run.newest(name, then) for name in GAUGES},
         latencies={name: run.percentiles(name, then) for name in SHOWN},
-        rates_now={name: float(run.rate(name, at, seconds=WINDOW)[0]) for name in COUNTS},
+        rates_now={name: run.rate_at(name, now) for name in COUNTS},
         gauges_now={name: float(run.newest(name, at)[0]) for name in GAUGES},
         latencies_now={name: _percentiles(run.percentiles(name, at)) for name in SHOWN},
     )

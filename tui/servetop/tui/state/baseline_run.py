@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -14,7 +15,7 @@ from servetop.analysis.trust.steady_state import SteadyWindow
 from servetop.core.arrays import FloatArray
 from servetop.core.events import Command, Note, RunEnd, StageChange
 from servetop.core.interfaces.run_source import RunHeader, RunSource, RunUpdate
-from servetop.core.tick import TICK_SECONDS
+from servetop.core.tick import TICK_SECONDS, whole_ticks
 from servetop.tui.drawing.heat_map import BinnedHistograms
 from servetop.tui.state.scratch_file import ScratchFile
 from servetop.tui.state.stage_metrics import StageMetrics, stage_metrics
@@ -69,6 +70,15 @@ class BaselineRun:
         edges, sums = np.append(self.tick_ends[0] - TICK_SECONDS, self.tick_ends), np.append(0.0, self.sums[name])
         rates: FloatArray = (np.interp(times, edges, sums) - np.interp(times - seconds, edges, sums)) / seconds
         return rates
+
+    def rate_at(self, name: str, at: float) -> float:
+        """Return the mean per second over the whole ticks of WINDOW before a time, which may be NaN."""
+        end = whole_ticks(at) if math.isfinite(at) else math.nan
+        start, stop = np.searchsorted(self.tick_ends, [end - WINDOW + TICK_SECONDS / 2, end + TICK_SECONDS / 2])
+        if math.isnan(end) or stop <= start:
+            return math.nan
+        before = self.sums[name][start - 1] if start else 0.0
+        return float(self.sums[name][stop - 1] - before) / ((stop - start) * TICK_SECONDS)
 
     def newest(self, name: str, times: FloatArray) -> FloatArray:
         """Return the last value of a gauge at each of `times`."""
