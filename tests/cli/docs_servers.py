@@ -58,7 +58,7 @@ class DocsServers:
         dialect = DIALECTS.get(Path(page).stem, "vllm")
         model = re.search(r"(?<!--engine sim )--model (\S+)", line)
         words: tuple[str, ...] = ("--dialect", dialect, "--time-scale", "0.2")
-        words += ("--served-model-name", model[1]) if model else ()
+        words += ("--served-model-name", model[1]) if model and dialect != "triton" else ()  # which names its own
         words += ("--api-key-env", "KEY") if "--api-key-env" in line else ()
         key = (str(number), *words)
         if key not in self._urls:

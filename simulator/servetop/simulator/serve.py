@@ -18,6 +18,7 @@ from servetop.core.errors import ExitCode, ServetopError
 from servetop.core.text.sanitize import sanitize_line
 from servetop.simulator.dialects.registry import (
     check_emulation_options,
+    check_names,
     server_dialect_class,
 )
 from servetop.simulator.dialects.server_dialect import EmulationOptions, ServerContext
@@ -84,6 +85,8 @@ def serve(settings: ServerSettings) -> int:
 def server_of(settings: ServerSettings) -> SimulatorServer:
     """Return a server that is not listening yet; UsageError for settings that do not fit together."""
     check_emulation_options(settings.dialect, settings.emulated)
+    names = {"--served-model-name": settings.served_model_name, "--lora-modules": settings.lora_modules}
+    check_names(settings.dialect, names)
     profile = settings.engine_profile or server_dialect_class(settings.dialect).profile
     spec = sim_spec(settings.model, gpu=settings.gpu, engine=profile, settings=settings.simulation)
     return SimulatorServer(

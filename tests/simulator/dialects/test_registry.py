@@ -52,6 +52,11 @@ def test_an_unknown_dialect_exits_with_2_and_the_known_names(
         (["--metrics-port", "9"], "--metrics-port is for --dialect triton"),
         (["--max-concurrent-requests", "9"], "--max-concurrent-requests is for --dialect tgi"),
         (["--enable-per-request-metrics", "--dialect", "tgi"], "leave it out with tgi"),
+        (
+            ["--served-model-name", "m", "--dialect", "triton"],
+            "the models of --dialect triton are ensemble and tensorrt_llm: leave out --served-model-name",
+        ),
+        (["--lora-modules", "a=b", "--dialect", "triton"], "leave out --lora-modules"),
     ],
 )
 def test_an_option_that_does_not_change_the_dialect_is_refused(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from typing import Protocol, cast
 
 from servetop.core.errors import UsageError
@@ -25,6 +26,9 @@ _USED_BY = {
     "per_request_metrics": ("--enable-per-request-metrics", ("vllm",)),
 }
 """By field of EmulationOptions: its option, and the dialects that it changes."""
+
+_NAMES_ITS_MODELS = {"triton": "ensemble and tensorrt_llm"}
+"""The models of a dialect that has the same ones whatever it serves."""
 
 
 class ServerDialectClass(Protocol):
@@ -50,3 +54,10 @@ def check_emulation_options(name: str, options: EmulationOptions) -> None:
     for field, (option, dialects) in _USED_BY.items():
         if name not in dialects and getattr(options, field) != getattr(usual, field):
             raise UsageError(f"{option} is for --dialect {' and '.join(dialects)}: leave it out with {name}")
+
+
+def check_names(name: str, options: Mapping[str, object]) -> None:
+    """Raise UsageError for a given option that names models, by option, where the dialect's have names of their own."""
+    given = next((option for option, value in options.items() if value), None)
+    if given is not None and name in _NAMES_ITS_MODELS:
+        raise UsageError(f"the models of --dialect {name} are {_NAMES_ITS_MODELS[name]}: leave out {given}")
