@@ -1,4 +1,4 @@
-"""The wheel with its own list of dependencies, on each other Python that is installed here."""
+"""The wheel with its own list of dependencies, in the lowest versions that it claims, and on each other Python here."""
 
 from __future__ import annotations
 
@@ -19,7 +19,12 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 PROJECT = tomllib.loads((TOP / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 SUPPORTED = re.findall(r"Python :: (3\.\d+)$", "\n".join(PROJECT["classifiers"]), re.MULTILINE)
-LOCKED = re.findall(r"^([\w.-]+==[^\\\n]+?) *\\$", (TOP / "locks" / "ci.txt").read_text(encoding="utf-8"), re.MULTILINE)
+LOWEST, LOCKED = "locks/lowest.txt", "locks/ci.txt"
+
+
+def versions(lock: str) -> list[str]:
+    """The packages of a lock, as `name==version`."""
+    return re.findall(r"^([\w.-]+==[^\\\n]+?) *\\$", (TOP / lock).read_text(encoding="utf-8"), re.MULTILINE)
 
 
 def installed(version: str) -> str | None:
@@ -36,16 +41,18 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(tmp_path_factory.mktemp("wheel"))
 
 
-@pytest.mark.parametrize("version", SUPPORTED[1:])  # the first is that of all other tests
-def test_it_installs_what_it_needs_and_runs(version: str, wheel: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("version", "lock"), [(SUPPORTED[0], LOWEST), *((each, LOCKED) for each in SUPPORTED[1:])])
+def test_it_installs_what_it_needs_and_runs(version: str, lock: str, wheel: Path, tmp_path: Path) -> None:
     python = installed(version)
     if python is None or subprocess.run([python, "-m", "venv", tmp_path / "env"], check=False, env=MACHINE).returncode:
         pytest.skip(f"needs Python {version} with venv")
     constraints = tmp_path / "constraints.txt"
-    constraints.write_text("\n".join(LOCKED), encoding="utf-8")
+    constraints.write_text("\n".join(versions(lock)), encoding="utf-8")
     own = tmp_path / "env" / "bin"
     pip = [str(own / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*pip, "-c", str(constraints), str(wheel)], check=True, env=MACHINE)
+    listed = subprocess.run([*pip[:3], "freeze", "--local"], capture_output=True, text=True, check=True, env=MACHINE)
+    assert {each for each in versions(lock) if each.startswith("httpx==")} <= set(listed.stdout.splitlines())
     environment = {**MACHINE, "SERVETOP_RECORDINGS": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "state")}
 
     def run(*words: str) -> str:
