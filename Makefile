@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Python reads these before the tests can remove them: other modules, no assertions, other errors.
 unexport PYTHONHOME PYTHONPATH PYTHONOPTIMIZE PYTHONWARNINGS
 
-.PHONY: help demo audit-clients test test-hostile test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate judge judge-watch judge-statements judge-rates judge-compare judge-cache judge-price judge-search judge-search-kills judge-search-curves judge-search-aiperf judge-search-vllm judge-reconcile judge-wild lock audit sbom bench bench-client bench-compare bench-export bench-memory bench-report bench-tui bench-watch bench-watch-cost bench-watch-days bench-watch-vllm sample picture options evidence schema site clean
+.PHONY: help demo audit-clients test test-slow slow-tests test-hostile test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate judge judge-watch judge-statements judge-rates judge-compare judge-cache judge-price judge-search judge-search-kills judge-search-curves judge-search-aiperf judge-search-vllm judge-reconcile judge-wild lock audit sbom bench bench-client bench-compare bench-export bench-memory bench-report bench-tui bench-watch bench-watch-cost bench-watch-days bench-watch-vllm sample picture options evidence schema site clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -40,9 +40,16 @@ demo: .venv/.product  ## watch the simulator being overloaded until it preempts,
 	@echo "servetop: opening the dashboard on the simulator (q quits, ? shows help)"
 	$(BIN)/servetop --label demo --ramp '4:15s,4-16:40s,16:12s,4:38s' --goodput ttft:500 -- --kv-blocks 500
 
-test: .venv/.installed  ## run the unit tests
-	@echo "servetop: running the unit tests (about 3 minutes on two cores)"
-	$(BIN)/python -m pytest -q -n 3 --dist worksteal
+test: .venv/.installed  ## run the unit tests, except those that take long
+	@echo "servetop: running the quick unit tests (3 minutes on two cores); make test-slow runs the others"
+	$(BIN)/python -m pytest -q -n 3 --dist worksteal --quick
+
+test-slow: .venv/.installed  ## run the other unit tests, those of tests/slow_tests.txt (8 minutes)
+	@echo "servetop: running the slow unit tests (8 minutes on two cores)"
+	$(BIN)/python -m pytest -q -n 3 --dist worksteal --slow
+
+slow-tests: .venv/.installed  ## measure all unit tests, and write those that take half a second or more to tests/slow_tests.txt
+	$(BIN)/python -m pytest -q -n 3 --dist worksteal --write-slow-tests
 
 test-hostile: .venv/.installed  ## run tests where every variable that servetop reads has an odd value (TESTS: pytest arguments)
 	@echo "servetop: running tests with odd environment variables"

@@ -7,6 +7,9 @@ import pytest
 from hypothesis import settings
 
 from tests.clean_environment import OF_THE_PROCESSOR, clean_this_process
+from tests.slow_tests import pytest_addoption, pytest_collection_modifyitems, pytest_configure
+
+__all__ = ["pytest_addoption", "pytest_collection_modifyitems", "pytest_configure"]
 
 clean_this_process()  # here, before the product is imported, and in the processes of pytest-xdist once more
 
