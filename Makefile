@@ -169,7 +169,7 @@ bench-memory: .venv/.installed  ## measure the memory of reading a recording of 
 	$(BIN)/python bench/run.py --only memory.py
 
 bench-report: .venv/.installed  ## measure the pages of recordings of 100,000 and 1,000,000 requests (5 minutes)
-	$(BIN)/python bench/report.py
+	PYTHONPATH=. $(BIN)/python bench/report.py
 
 bench-tui: .venv/.installed  ## measure the dashboard: frames, CPU, judging, an hour with 1,000,000 requests (8 minutes)
 	$(BIN)/python bench/run.py --only tui.py --only tui_hour.py
