@@ -143,8 +143,7 @@ def live_stats(
 ) -> LiveStats:
     """Return the statistics at `at`: over the window, totals, and series of at most `columns` bins over `span`.
 
-    The window ends with the last whole tick, so that it has as many of them at any time. `objectives` are limits in
-    seconds by metric.
+    The window ends with the last whole tick; `objectives` are limits in seconds by metric.
     """
     stop, start = history.up_to(at), history.first_from(whole_ticks(at) - window)
     series = stats_series(history, at, window=window, span=span, columns=columns)
