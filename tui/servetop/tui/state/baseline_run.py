@@ -77,8 +77,8 @@ class BaselineRun:
         start, stop = np.searchsorted(self.tick_ends, [end - WINDOW + TICK_SECONDS / 2, end + TICK_SECONDS / 2])
         if math.isnan(end) or stop <= start:
             return math.nan
-        before = self.sums[name][start - 1] if start else 0.0
-        return float(self.sums[name][stop - 1] - before) / ((stop - start) * TICK_SECONDS)
+        before = float(self.sums[name][start - 1]) if start else 0.0
+        return (float(self.sums[name][stop - 1]) - before) / (int(stop - start) * TICK_SECONDS)
 
     def newest(self, name: str, times: FloatArray) -> FloatArray:
         """Return the last value of a gauge at each of `times`."""
