@@ -2,8 +2,8 @@
 
 The servers are pages of one process on the loopback interface: that of a real vLLM 0.32 (656 lines), whose counters
 rise, over connections that stay open. Either all of them serve, or requests wait at all of them and are preempted,
-which is the most that there is to judge. Prints the CPU share and memory of the watch, without a dashboard; nothing
-passes or fails.
+which is the most that there is to judge. Prints the CPU share and memory of the watch, without a dashboard, and how
+fast this machine's cores were meanwhile, with which the share changes. Nothing passes or fails.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ import argparse
 import contextlib
 import json
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -29,6 +31,9 @@ MODEL = "/models/tiny-llama"
 OVERLOAD = ("vllm:num_preemptions_total", "vllm:num_requests_waiting")
 """What stays 0 at a server that is not overloaded."""
 COUNTER = re.compile(r"^(vllm:\w+_(?:total|sum|count|bucket)(?:\{.*\})?) (\S+)$")
+
+
+ADDITIONS, PAUSE = 1_000_000, 3.0
 
 
 def served_pages(counted: int, *, overloaded: bool) -> dict[str, str]:
@@ -72,13 +77,30 @@ def measure(urls: list[str], seconds: float, folder: Path) -> str:
         time.sleep(seconds / 4)
         watch = psutil.Process(process.pid)
         before, began = sum(watch.cpu_times()[:2]), time.monotonic()
-        time.sleep(seconds * 3 / 4)
+        loops = [loop_seconds() for _ in sleeps(seconds * 3 / 4)]
         share = (sum(watch.cpu_times()[:2]) - before) / (time.monotonic() - began)
         memory = watch.memory_info().rss / 1e6
         process.terminate()
         process.wait(timeout=60)
     size = recording.stat().st_size / 1e6
-    return f"{share:.1%} of a core, {memory:.0f} MB of memory, {size:.1f} MB recorded in {seconds:.0f} s"
+    speed = f"a loop of {ADDITIONS:,} additions took {statistics.median(loops) * 1e3:.0f} ms"
+    return f"{share:.1%} of a core, {memory:.0f} MB of memory, {size:.1f} MB recorded in {seconds:.0f} s; {speed}"
+
+
+def sleeps(seconds: float) -> Iterator[None]:
+    """Return after some time, in steps of PAUSE seconds."""
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0:
+        time.sleep(min(left, PAUSE))
+        yield
+
+
+def loop_seconds() -> float:
+    """Return the processor time of a loop that depends on the speed of a core alone."""
+    began, total = time.process_time(), 0
+    for number in range(ADDITIONS):
+        total += number
+    return time.process_time() - began
 
 
 def main() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
+import pytest
+
 from servetop.analysis.fleet.replica_row import ReplicaClass
 from servetop.analysis.live_stats import watched_stats
 from servetop.core.events import ReplicaSample, RunEnd
@@ -15,7 +17,7 @@ from servetop.core.merged.merged_sample import MergedSample
 from servetop.core.merged.sample_rows import SampleRow, SampleRows, last_sample
 from servetop.core.merged.tick_rows import MergedTick, TickRow, TickRows
 from servetop.core.tick import TICK_SECONDS, ClientTick, Tick
-from servetop.tui.state.fleet_state import FleetState
+from servetop.tui.state.fleet_state import JUDGED_OF_MANY, JUDGED_TICKS, MANY, FleetState
 from servetop.tui.state.fleet_table import fleet_rows
 
 FACTS = EngineFacts(name="vllm", title="vLLM", version="0.11.0", model="tiny", max_num_seqs=16)
@@ -278,3 +280,14 @@ def test_the_states_alone_are_those_of_the_rows() -> None:
         for number, row in rows.items():
             without = dataclasses.replace(row, ttft_p90=states[number].ttft_p90, per_token=states[number].per_token)
             assert repr(states[number]) == repr(without)  # NaN is not equal to itself
+
+
+@pytest.mark.parametrize(("servers", "together"), [(2, JUDGED_TICKS), (MANY, JUDGED_OF_MANY)])
+def test_more_ticks_of_many_servers_are_judged_together(servers: int, together: int) -> None:
+    state, judged = FleetState(), []
+    changes = [change(number, 0.1, ReplicaState.ATTACHED) for number in range(servers)]
+    for index in range(2 * together):
+        ticks = [Tick(client=ClientTick(index=index))]
+        state.fold(RunUpdate(ticks=ticks, replica_changes=changes if index == 0 else []))
+        judged.append(state.until)
+    assert sorted(set(judged)) == [0.0, together * TICK_SECONDS, 2 * together * TICK_SECONDS]

@@ -6,6 +6,7 @@ with that of an earlier page, and only the values are parsed; a page that differ
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -86,10 +87,18 @@ class RepeatedPage:
             return None
         if any(lines[number] != starts[number] for number in self._whole):
             return None
-        try:
-            return [_number(lines[number][start:]) for number, start in self._values]
-        except (ValueError, IndexError):
-            return None
+        return _numbers([lines[number][start:] for number, start in self._values])
+
+
+def _numbers(texts: Sequence[str]) -> list[float] | None:
+    """Return the number that each text begins with; None if one has none."""
+    if "_" not in "".join(texts) and max(map(len, texts), default=0) <= _LONGEST_VALUE:
+        with contextlib.suppress(ValueError):  # a time stamp follows
+            return list(map(float, texts))
+    try:
+        return [_number(text) for text in texts]
+    except (ValueError, IndexError):
+        return None
 
 
 def _number(text: str) -> float:

@@ -20,6 +20,9 @@ from servetop.tui.state.judged_replica import JudgedReplica
 
 JUDGED_TICKS = 8
 """Ticks that are judged together while a watch is live: two seconds, as judging one costs as much as judging some."""
+MANY = 20
+"""Servers from which on three seconds are judged together."""
+JUDGED_OF_MANY = 12
 LIVE_TICKS = 2400
 """Ticks of each server that stay in memory at least while a watch is live: ten minutes."""
 
@@ -109,7 +112,8 @@ class FleetState:
             if number not in self._replicas:
                 self._replicas[number] = JudgedReplica(number, keep=self._keep)
             self._replicas[number].add(samples.get(number, ()), changes.get(number, ()), series.get(number, ()))
-        if len(self._pending) >= JUDGED_TICKS or update.end is not None:
+        together = JUDGED_TICKS if len(self._replicas) < MANY else JUDGED_OF_MANY
+        if len(self._pending) >= together or update.end is not None:
             self._judge()
 
     def _judge(self) -> None:
