@@ -13,10 +13,10 @@ import pytest
 from servetop.cli.inspection.recordings_list import print_recordings
 from servetop.cli.report.watch_report import print_watch
 from servetop.recordings.read.reader import RecordingReader
-from servetop.reports.summary.watch_rows import SERVER_COLUMNS, server_row, total_rows
+from servetop.reports.summary.watch_rows import SERVER_COLUMNS, latency_rows, server_row, total_rows
 from servetop.reports.summary.watch_summary import watch_summary
 from tests.analysis.test_watched_signals import ticks
-from tests.recorded_watches import watch_of_one, watch_of_three
+from tests.recorded_watches import watch_of_one, watch_of_pages, watch_of_three
 from tests.reports.summary.test_watch_summary import recorded_watch
 
 
@@ -45,6 +45,19 @@ def test_the_error_rate_of_several_servers_is_that_of_those_that_count_failures(
     assert dict(total_rows(some))["Error rate"] == "<0.1 % (1 of 4,000 requests, of the 1 of 3 servers that count them)"
     errors = SERVER_COLUMNS.index("errors") + 1
     assert [server_row(each)[errors] for each in some.replicas or ()] == ["<0.1 %", "–", "–"]
+
+
+@pytest.mark.parametrize(
+    ("slow_from", "texts"), [(20.0, ["631", "926"]), (40.0, ["≤100", "852"]), (60.0, ["≤100"] * 2)]
+)
+def test_a_quantile_in_the_first_bucket_is_at_most_its_bound(
+    slow_from: float, texts: list[str], tmp_path: Path
+) -> None:
+    path = watch_of_pages(tmp_path / "w.servetop", every=1.0, seconds=60.0, slow_from=slow_from)
+    with closing(RecordingReader.open(path)) as reader:
+        rows = latency_rows(watch_summary(reader))
+    (row,) = (row for row in rows if row[0] == "TTFT")
+    assert row[2:] == texts
 
 
 def test_the_list_of_recordings_marks_a_watch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,7 @@ from servetop.reports.comparison.watch_comparison_text import ROWS
 from servetop.reports.schema.watch_comparison_schema import watch_comparison_schema
 from servetop.reports.summary.watch_summary import watch_summary
 from tests.analysis.test_watched_signals import ticks
-from tests.recorded_watches import failing_ticks, watch_of_one, watch_of_three
+from tests.recorded_watches import failing_ticks, watch_of_one, watch_of_pages, watch_of_three
 from tests.recordings.rows import change
 from tests.reports.schema.test_summary_schema import ROOT, schema_errors
 
@@ -51,8 +51,16 @@ def test_servers_are_compared_by_name_and_one_that_only_one_watch_has_is_listed(
     assert servers["gpu0"]["max_kv_usage"] == (None, 1.0)
     assert servers["gpu0"]["kv_bound_share"][1] == pytest.approx(40 / 60, abs=0.05)
     assert servers[""]["kv_bound_share"] == (0.0, None), "several servers together have no limit"
-    assert servers["gpu1"]["p90_ttft_ms"][1] == pytest.approx(270, abs=30)
+    assert servers["gpu1"]["p90_ttft_ms"] == (None, None), "only known to be at most the first bound"
     assert [each.servers for each in found.watches] == [1, 3]
+
+
+def test_a_quantile_in_the_first_bucket_is_not_compared(tmp_path: Path) -> None:
+    slow = [watch_of_pages(tmp_path / f"{at}.servetop", every=1.0, seconds=60.0, slow_from=at) for at in (20.0, 40.0)]
+    figures = compare_watches(slow).servers[0].figures
+    assert figures["p50_ttft_ms"][0] == pytest.approx(625, abs=10)
+    assert figures["p50_ttft_ms"][1] is None
+    assert figures["p90_ttft_ms"] == pytest.approx((925, 850), abs=10)
 
 
 def test_the_error_rate_is_that_of_the_counters_over_the_watch(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from servetop.analysis.comparison.watch_comparison import REMARK, ComparedServer, ComparedWatch, WatchComparison
 from servetop.analysis.diagnosis.run_record import RunRecord
-from servetop.analysis.exported.exported_summary import exported_summary
+from servetop.analysis.exported.exported_summary import ExportedMetric, exported_summary
 from servetop.analysis.exported.scrape_history import ScrapeHistory
 from servetop.analysis.summary.watch_types import WatchedFigures, WatchedServer, WatchSummary
 from servetop.analysis.summary.watched_figures import FAILING
@@ -115,7 +115,7 @@ def _read(reader: RecordingReader, look: Look | None) -> tuple[WatchSummary, dic
 
 def _measured(reader: RecordingReader, summary: WatchSummary) -> dict[str, _Measured]:
     """Return what was counted by the name of each server, and by "" for all together."""
-    exported = {each.name: (each.value, each.p90) for each in summary.engine_metrics or () if each.p90 is not None}
+    exported = {each.name: _known_quantiles(each) for each in summary.engine_metrics or () if each.p90 is not None}
     replicas, whole = summary.replicas or (), summary.watched
     found = {"": _Measured(watched=whole, server=summary.server, quantiles=exported, limited=not replicas)}
     for each, (facts, series) in zip(replicas, replica_series(reader) if replicas else (), strict=True):
@@ -127,7 +127,14 @@ def _measured(reader: RecordingReader, summary: WatchSummary) -> dict[str, _Meas
 def _quantiles(facts: EngineFacts | None, series: ScrapeHistory) -> Mapping[str, tuple[float | None, float | None]]:
     specs = [] if facts is None else [spec for spec in exported_metrics(facts) if spec.name in _LATENCIES.values()]
     found = exported_summary(specs, series, start=0.0) or ()
-    return {each.name: (each.value, each.p90) for each in found}
+    return {each.name: _known_quantiles(each) for each in found}
+
+
+def _known_quantiles(metric: ExportedMetric) -> tuple[float | None, float | None]:
+    """Return p50 and p90; None for one in the first bucket, of which only the bound is known."""
+    bound = 0.0 if metric.at_most is None else metric.at_most
+    low, high = (None if value is None or 0 < value <= bound else value for value in (metric.value, metric.p90))
+    return low, high
 
 
 _Figure = Callable[[_Measured | None], float | None]

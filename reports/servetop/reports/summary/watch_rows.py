@@ -138,28 +138,33 @@ def without_advice(reason: str) -> str:
 
 
 def latency_rows(summary: WatchSummary) -> list[list[str]]:
-    """Return name, mean, p50 and p90 of each latency that the engine exports, in milliseconds."""
-    if summary.watched is None:
+    """Return name, mean, p50 and p90 of each latency that the engine exports, in milliseconds.
+
+    A quantile in the first bucket of its histogram is only known to be at most the bound of that bucket: `≤300`.
+    """
+    watched = summary.watched
+    if watched is None:
         return []
-    return [
-        [name, *map(formats.in_full, values)]
-        for name, values in _latencies(summary.watched, summary.engine_metrics or ())
-        if any(value is not None for value in values)
+    means = (watched.mean_ttft_ms, watched.mean_tpot_ms, None, watched.mean_e2el_ms, watched.mean_queue_ms)
+    exported = {each.name: each for each in summary.engine_metrics or ()}
+    rows = [
+        [name, formats.in_full(mean), *_quantile_texts(exported.get(name))]
+        for name, mean in zip(LATENCIES, means, strict=True)
     ]
+    return [row for row in rows if any(text != formats.UNKNOWN for text in row[1:])]
 
 
-def _latencies(
-    watched: WatchedFigures, metrics: Sequence[ExportedMetric]
-) -> Iterator[tuple[str, tuple[float | None, float | None, float | None]]]:
-    means = dict(zip(LATENCIES, (watched.mean_ttft_ms, watched.mean_tpot_ms, None, watched.mean_e2el_ms,
-                                 watched.mean_queue_ms), strict=True))  # fmt: skip
-    quantiles = {each.name: (_ms(each.value), _ms(each.p90)) for each in metrics if each.name in LATENCIES}
-    for name in LATENCIES:
-        yield name, (means[name], *quantiles.get(name, (None, None)))
+def _quantile_texts(metric: ExportedMetric | None) -> list[str]:
+    """Return p50 and p90 of a histogram of seconds, in milliseconds."""
+    if metric is None:
+        return [formats.UNKNOWN, formats.UNKNOWN]
+    return [_quantile_text(value, metric.at_most) for value in (metric.value, metric.p90)]
 
 
-def _ms(seconds: float | None) -> float | None:
-    return None if seconds is None else seconds * MS_PER_S
+def _quantile_text(seconds: float | None, bound: float | None) -> str:
+    if seconds is not None and bound is not None and seconds <= bound:
+        return f"≤{formats.in_full(bound * MS_PER_S)}"
+    return formats.in_full(None if seconds is None else seconds * MS_PER_S)
 
 
 def _known(value: float | None, text: Callable[[float], str]) -> str | None:
