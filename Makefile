@@ -44,8 +44,8 @@ test: .venv/.installed  ## run the unit tests, except those that take long
 	@echo "servetop: running the quick unit tests (3 minutes on two cores); make test-slow runs the others"
 	$(BIN)/python -m pytest -q -n 3 --dist worksteal --quick
 
-test-slow: .venv/.installed  ## run the other unit tests, those of tests/slow_tests.txt (8 minutes)
-	@echo "servetop: running the slow unit tests (8 minutes on two cores)"
+test-slow: .venv/.installed  ## run the other unit tests, those of tests/slow_tests.txt (10 minutes)
+	@echo "servetop: running the slow unit tests (10 minutes on two cores)"
 	$(BIN)/python -m pytest -q -n 3 --dist worksteal --slow
 
 slow-tests: .venv/.installed  ## measure all unit tests, and write those that take half a second or more to tests/slow_tests.txt

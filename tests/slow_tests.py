@@ -53,7 +53,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 class _Durations:
-    """Sums the seconds of each test function; those that are `listed` stay so, as they are not run."""
+    """Sums the seconds of each test function; those of `listed`, which `--quick` does not run, stay in the list."""
 
     def __init__(self, listed: frozenset[str]) -> None:
         self._listed = listed

@@ -27,9 +27,9 @@ pytestmark = pytest.mark.integration
 LINES = [line for lines in lines_of(SCREENS).values() for line in lines]
 ENDLESS = ("--request-rate", "4", "--duration", "300", "--output-len", "4")
 COMPARED = "Δ"
-"""What panels show beside a figure that a baseline has too."""
+"""The sign of a difference from the baseline."""
 LEFT = "\x1b[?1049l"
-"""What a program prints that leaves the screen."""
+"""The escape sequence that ends the alternate screen."""
 
 
 def of(*commands: str) -> list[str]:

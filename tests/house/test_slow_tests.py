@@ -15,16 +15,24 @@ from tests.slow_tests import LIST, function_of, slow_tests
 
 LISTED = sorted(slow_tests())
 SAMPLE = """
-import time
 import pytest
 
-@pytest.mark.parametrize("seconds", [0.3, 0.3])
-def test_long_in_all(seconds):
-    time.sleep(seconds)
+@pytest.mark.parametrize("number", range(2))
+def test_long_in_all(number):
+    pass
 
 def test_short():
     pass
 """
+CONFTEST = """
+import pytest
+from tests.slow_tests import pytest_addoption, pytest_collection_modifyitems, pytest_configure
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_logreport(report):
+    report.duration = 0.3 if "long" in report.nodeid and report.when == "call" else 0.0
+"""
+"""Gives each test its seconds, whatever it takes."""
 
 
 def functions(path: Path) -> set[str]:
@@ -65,8 +73,7 @@ def suite(tmp_path: Path) -> Path:
     (package / "slow_tests.py").write_text((TOP / "tests" / "slow_tests.py").read_text(encoding="utf-8"))
     (package / "slow_tests.txt").write_text("")
     (package / "test_sample.py").write_text(SAMPLE)
-    names = "pytest_addoption, pytest_collection_modifyitems, pytest_configure"
-    (package / "conftest.py").write_text(f"from tests.slow_tests import {names}\n")
+    (package / "conftest.py").write_text(CONFTEST)
     (tmp_path / "pyproject.toml").write_text("[tool.pytest.ini_options]\npythonpath = ['.']\ntestpaths = ['tests']\n")
     return tmp_path
 
@@ -78,8 +85,9 @@ def passed(suite: Path, *options: str) -> str:
     return done.stdout.splitlines()[-1].partition(" in ")[0]
 
 
-def test_the_options_list_and_select_slow_tests(suite: Path) -> None:
-    assert passed(suite, "--write-slow-tests") == "3 passed"
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_the_options_list_and_select_slow_tests(suite: Path, workers: str) -> None:
+    assert passed(suite, "--write-slow-tests", "-n", workers) == "3 passed"
     assert (suite / "tests" / "slow_tests.txt").read_text() == "tests/test_sample.py::test_long_in_all\n"
     assert passed(suite, "--quick") == "1 passed, 2 deselected"
     assert passed(suite, "--slow") == "2 passed, 1 deselected"
