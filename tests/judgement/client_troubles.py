@@ -17,6 +17,8 @@ CLIENT_TROUBLES = ("sends slowly", "reads slowly", "becomes slow", "ramp")
 ENGINE_TROUBLES = ("too small", "beyond the context", "all", "share", "for a while", "crash")
 _RATES = (4.0, 60.0)
 """Saturated rates in requests/s of the engines that fail; they are loaded to at most 40 %."""
+_LEAST = 10
+"""Failed requests of an engine that fails."""
 _FAST = (60.0, 250.0)
 """Saturated rates of the engines with a slow client: a request costs it some 10 to 50 ms."""
 
@@ -87,9 +89,9 @@ def failing_engine(random: Random, name: str, *, trouble: str = "") -> Scenario 
     if trouble in ("too small", "beyond the context"):
         small = _too_small(base, blocks=trouble == "too small")
         detail = ", ".join(f"{key} {value} too small" for key, value in small.settings.items()) + ": HTTP 400"
-        return _failing(plan_of(small, name, stages), name=name, detail=detail)
+        return failing_run(plan_of(small, name, stages), name=name, detail=detail)
     outage, detail = _outage(trouble, random, start)
-    return _failing(plan_of(base, name, stages, outages=(outage,)), name=name, detail=detail)
+    return failing_run(plan_of(base, name, stages, outages=(outage,)), name=name, detail=detail)
 
 
 def _too_small(base: ConstantRates, *, blocks: bool) -> ConstantRates:
@@ -116,10 +118,13 @@ def _outage(trouble: str, random: Random, start: float) -> tuple[Outage, str]:
             return Outage(kind=OutageKind.HTTP_500, start=start), f"HTTP 500 from {start:g} s on"
 
 
-def _failing(plan: VirtualRunPlan, *, name: str, detail: str) -> Scenario | None:
+def failing_run(
+    plan: VirtualRunPlan, *, name: str, detail: str, kind: str = "failing engine", least: int = _LEAST
+) -> Scenario | None:
+    """Return the scenario of an engine that fails requests; None for fewer than `least`, or if its queue lasts."""
     run = run_virtually(plan)
     failed = [record.done_at or 0.0 for record in run.records if record.error is not None]
-    if len(failed) < 10 or lasting_queues(run):
+    if len(failed) < least or lasting_queues(run):
         return None
     truth = Truth(
         cause=Cause.FAILING,
@@ -129,4 +134,4 @@ def _failing(plan: VirtualRunPlan, *, name: str, detail: str) -> Scenario | None
         share=len(failed) / len(run.records),
         detail=detail,
     )
-    return Scenario(name=name, kind="failing engine", plan=plan, truth=truth).keeping(run)
+    return Scenario(name=name, kind=kind, plan=plan, truth=truth).keeping(run)

@@ -9,7 +9,7 @@ from servetop.core.config import StageConfig
 from servetop.core.events import RequestStatus
 from servetop.simulator.virtual_run.virtual_run import run_virtually
 from servetop.simulator.virtual_run.virtual_run_plan import Outage, OutageKind
-from tests.judgement.client_troubles import failing_engine
+from tests.judgement.client_troubles import failing_engine, failing_run
 from tests.judgement.machines import draw_base, draw_workload, plan_of
 from tests.judgement.queue_truth import lasting_queues
 from tests.judgement.scenario import Cause, Scenario, Truth
@@ -34,19 +34,8 @@ def failing_share(random: Random, name: str, *, share: float) -> Scenario | None
     start = round(random.uniform(0.25, 0.6) * duration, 1)
     outage = Outage(kind=OutageKind.HTTP_500, start=start, share=share)
     plan = plan_of(base, name, (StageConfig(request_rate=rate, duration=duration),), outages=(outage,))
-    run = run_virtually(plan)
-    failed = [record.done_at or 0.0 for record in run.records if record.error is not None]
-    if len(failed) < _LEAST or lasting_queues(run):
-        return None
-    truth = Truth(
-        cause=Cause.FAILING,
-        onset=min(failed),
-        first_sign=min(failed),
-        until=max(failed),
-        share=len(failed) / len(run.records),
-        detail=f"HTTP 500 for {share:.0%} of the requests from {start:g} s on",
-    )
-    return Scenario(name=name, kind=f"fails {100 * share:g} %", plan=plan, truth=truth).keeping(run)
+    detail = f"HTTP 500 for {share:.0%} of the requests from {start:g} s on"
+    return failing_run(plan, name=name, detail=detail, kind=f"fails {100 * share:g} %", least=_LEAST)
 
 
 def aborting_clients(random: Random, name: str) -> Scenario | None:

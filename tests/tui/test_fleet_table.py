@@ -48,3 +48,20 @@ def test_a_narrow_table_without_differences_keeps_its_columns() -> None:
     heading, serving = table(76, SERVING)
     assert len(heading) == len(serving) == 73
     assert "≠" not in serving
+
+
+def test_a_column_for_which_there_is_no_room_is_left_out_as_a_whole() -> None:
+    long = replace(SERVING, name="gpu-node-17:8000", ttft_p90=0.25)
+    for width in range(50, 130):
+        heading, row = table(width, long)
+        columns = heading.split("state")[-1].replace("TTFT p90", "TTFT").split()
+        assert set(columns) <= {"run", "wait", "KV", "preempt", "tok/s", "TTFT"}, width
+        assert row.endswith({"TTFT": "250 ms", "run": "8", "KV": "30.0 %"}[columns[-1]]), width
+    assert [name for name in ("run", "wait", "KV", "TTFT p90") if name in table(80, long)[0]] == [
+        "run", "wait", "KV", "TTFT p90",
+    ]  # fmt: skip
+
+
+def test_a_quantile_in_the_first_bucket_is_at_most_its_bound() -> None:
+    _, row = table(120, replace(SERVING, ttft_p90=0.3, ttft_first_bound=0.3))
+    assert row.endswith("≤300 ms")

@@ -52,6 +52,16 @@ def test_the_empty_log_of_a_server_at_a_url_says_whether_it_is_attached(canned: 
     ]
 
 
+def test_the_title_has_the_time_limit_of_a_server_that_does_not_respond_unless_it_is_one_of_several(
+    canned: ModuleType, frame_of: FrameOf
+) -> None:
+    run = canned.booting()
+    run.config = replace(run.config, engine=EngineConfig(name="auto", model="", url="http://gpu7:8000"))
+    frame = frame_of(run, 4.0)
+    assert "4 s, timeout 30.0 s" in Lines(LogPanel().title(frame)).plain
+    assert "timeout" not in Lines(LogPanel().title(replace(frame, server="gpu7"))).plain
+
+
 def test_while_an_engine_starts_its_list_of_paths_does_not_hide_what_it_is_doing(
     canned: ModuleType, frame_of: FrameOf
 ) -> None:

@@ -97,7 +97,9 @@ class ReplicaRow:
     output: float = math.nan
     """Output tokens/s."""
     ttft_p90: float = math.nan
-    """Seconds, by the server's own histogram."""
+    """Seconds, by the server's own histogram; the bound of its first bucket where it is at most that."""
+    ttft_first_bound: float = 0.0
+    """The bound of that bucket, seconds."""
     per_token: float = math.nan
     """Seconds per output token in the mean, by the server's own histogram."""
     version: str = ""
@@ -107,6 +109,11 @@ class ReplicaRow:
     def responds(self) -> bool:
         """Whether its metrics are read."""
         return self.kind not in (ReplicaClass.DEAD, ReplicaClass.UNKNOWN, ReplicaClass.REMOVED)
+
+    @property
+    def ttft_at_most(self) -> bool:
+        """Whether `ttft_p90` is in the first bucket of its histogram, and so known to be at most its bound."""
+        return self.ttft_p90 <= self.ttft_first_bound
 
     @property
     def serves(self) -> bool:

@@ -20,7 +20,8 @@ _MARK = 8
 _ELSEWHERE = re.compile(r" \([^()]* elsewhere\)")
 _COLUMNS = ("run", "wait", "KV", "preempt", "tok/s", "TTFT p90")
 _WIDTHS = {name: max(len(name) + 1, 8) for name in _COLUMNS}
-_NARROW_COLUMNS = tuple(name for name in _COLUMNS if name != "preempt")
+_LEFT_OUT = ("preempt", "tok/s", "wait", "TTFT p90", "run")
+"""Columns in the order in which they give way where the table is narrow."""
 _CALM = (
     ReplicaClass.DIFFERS, ReplicaClass.SERVING, ReplicaClass.IDLE, ReplicaClass.UNKNOWN, ReplicaClass.REMOVED,
 )  # fmt: skip
@@ -37,11 +38,11 @@ def fleet_rows(
     """Return the sums, the skew, a heading, and a row for each server that is listed, the selected one marked.
 
     If `height` has no room for all, the skew and then the sums give way, then rows, but not the selected one; then
-    there is a line with the number of those that are not shown. A narrow table has no column of preemptions.
+    there is a line with the number of those that are not shown. A narrow table has fewer columns.
     """
     rows = listed_rows(fleet)
     wide = min(_LONGEST_NAME, max([len("server"), *(len(row.name) for row in rows)]))
-    columns = _COLUMNS if 4 + wide + _STATE + sum(_WIDTHS.values()) <= width else _NARROW_COLUMNS
+    columns = _columns(width - 4 - wide - _STATE)
     room = max(width - 4 - wide - _STATE - sum(_WIDTHS[name] for name in columns), 0)
     inside = any(row.differs and len(_behind(row)) > room for row in rows)
     state_wide = _STATE + min(room, _MARK) if inside else _STATE
@@ -55,6 +56,16 @@ def fleet_rows(
     table = [fitted(_row(row, widths, columns, marked=row.number == number, inside=inside), width) for row in shown]
     more = [fitted([(f"  {hidden} more", "muted")], width)] if hidden else []
     return [*sums, fitted([(heading, "muted")], width), *table, *more]
+
+
+def _columns(width: int) -> Sequence[str]:
+    """Return the columns of figures for which there is room."""
+    columns = list(_COLUMNS)
+    for name in _LEFT_OUT:
+        if sum(_WIDTHS[each] for each in columns) <= width:
+            break
+        columns.remove(name)
+    return columns
 
 
 def _visible(
@@ -109,5 +120,5 @@ def _figures(row: ReplicaRow) -> Mapping[str, str]:
         "KV": formats.percent(row.kv),
         "preempt": formats.UNKNOWN if math.isnan(row.preemptions) else f"{row.preemptions:.1f}/s",
         "tok/s": formats.count(row.output),
-        "TTFT p90": formats.seconds(row.ttft_p90),
+        "TTFT p90": ("≤" if row.ttft_at_most else "") + formats.seconds(row.ttft_p90),
     }

@@ -184,14 +184,17 @@ class JudgedReplica:
 
     def _latencies(self, facts: EngineFacts | None, at: float) -> dict[str, float]:
         pace = self.token_times.pace(np.array([at]))
-        return {"ttft_p90": self._ttft_p90(facts, at), "per_token": float(pace.seconds[0])}
+        p90, bound = self._ttft_p90(facts, at)
+        return {"ttft_p90": max(p90, bound), "ttft_first_bound": bound, "per_token": float(pace.seconds[0])}
 
-    def _ttft_p90(self, facts: EngineFacts | None, at: float) -> float:
+    def _ttft_p90(self, facts: EngineFacts | None, at: float) -> tuple[float, float]:
+        """Return the 90th percentile of TTFT, and the bound of the first bucket of its histogram, both seconds."""
         if facts is None or not self.scrapes.up_to(at):
-            return math.nan
+            return math.nan, 0.0
         specs = [spec for spec in exported_metrics(facts) if spec.name == "TTFT"]
         values = metric_values(specs, window_period(self.scrapes, at - WINDOW, at))
-        return next((float(each.p90[-1]) for each in values if each.p90 is not None), math.nan)
+        known = ((float(each.p90[-1]), each.first_bound) for each in values if each.p90 is not None)
+        return next(known, (math.nan, 0.0))
 
     def _since(self, change: ReplicaChange | None, verdict: Diagnosis, stats: LiveStats) -> float:
         """Return when the state began, as far as that is known."""

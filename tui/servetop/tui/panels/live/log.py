@@ -35,7 +35,8 @@ class LogPanel(Panel):
             return [[(f"{title} log", "title")], [(reason, "bad")]]
         config = frame.header.config.engine
         limit = config.attach_timeout if config.url else config.start_timeout
-        waited = f"{int(frame.view.playhead.at)} s, timeout {formats.seconds(limit)}"
+        timeout = "" if frame.server else f", timeout {formats.seconds(limit)}"  # one of several is waited for always
+        waited = f"{int(frame.view.playhead.at)} s{timeout}"
         verb = "waiting for" if config.url else "starting"
         step = startup_step([line.text for line in frame.log[-_RECENT:]])
         return [[(f"{verb} {title} ", "title"), (waited, "strong"), (f" · {step}" if step else "", "title")]]
