@@ -16,7 +16,7 @@ from servetop.core.tick import TICK_SECONDS
 from servetop.engines.control.control_client import HttpResults
 from servetop.engines.control.model_list import model_names
 from servetop.engines.dialects.dialect_registry import OPENAI_ENDPOINTS
-from servetop.engines.metrics.metrics_reader import SCRAPE_TIMEOUT, MetricMap, MetricsReader
+from servetop.engines.metrics.metrics_reader import SCRAPE_TIMEOUT, MetricsReader
 from servetop.engines.process.startup_failures import COMMON_FAILURES, KnownFailure, known_failure, last_error
 from servetop.engines.server_facts import ServerFacts
 
@@ -152,8 +152,7 @@ class Engine(ABC):
 
     def metrics(self) -> MetricsReader | None:
         """Return a metrics reader for one server; None: this engine has no metrics."""
-        reader = self.metric_map
-        return reader.for_server() if isinstance(reader, MetricMap) else reader
+        return self.metric_map
 
     def metrics_url(self, url: str) -> str:
         """Return the default metrics URL of the server at `url`."""

@@ -20,6 +20,7 @@ from servetop.engines.control.retry_delay import PageRetries
 from servetop.engines.metrics.exported_tables import exported_metrics
 from servetop.engines.metrics.metrics_source import MetricsScraper, metrics_error
 from servetop.engines.metrics.series_collector import SeriesCollector, SeriesReading
+from servetop.engines.metrics.server_pages import PageMemory, ServerPages
 from servetop.engines.process.stop_report import StopReport, stop_process
 from servetop.engines.watching.health_check import HealthCheck
 
@@ -84,6 +85,7 @@ class EngineHandle:
         """What is sampled of a watched server until its metrics are read; None: nothing is."""
         self.retries: PageRetries | None = None
         """When a metrics page that could not be read is read again; None: with the next sample."""
+        self._page_memory = PageMemory()
         self._series = SeriesCollector(exported_metrics(facts))
         self._scraper = scraper
         self._last_sample: EngineSample | None = None
@@ -161,7 +163,7 @@ class EngineHandle:
         if last is not None and first.ok and first.scraped_at and first.scraped_at == self._scraped_at:
             return last  # known by the server's own time: the age is off by the time of a slow response
         self._scraped_at = first.scraped_at
-        pages = bodies(results)
+        pages = ServerPages(bodies(results), self._page_memory)
         sample = scraper.reader.sample(pages, start=start - age, end=end - age) if first.ok else None
         if sample is not None:
             self._series.collect(pages, at=end - age)

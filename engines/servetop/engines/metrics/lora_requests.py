@@ -11,6 +11,7 @@ from collections.abc import Container, Iterator
 from servetop.engines.metrics.prometheus_text import scan
 
 SOURCE = "vllm:lora_requests_info"
+_SOURCE = SOURCE.encode()
 RUNNING, WAITING, MOST = f"{SOURCE}:running", f"{SOURCE}:waiting", f"{SOURCE}:max"
 ADAPTER = "adapter"
 """The label with the name of an adapter."""
@@ -19,11 +20,11 @@ _MOST_ADAPTERS = 64
 """Adapters of each state that are read."""
 
 
-def lora_rows(page: str, wanted: Container[str]) -> Iterator[tuple[str, str, float]]:
+def lora_rows(page: bytes, wanted: Container[str]) -> Iterator[tuple[str, str, float]]:
     """Yield series, adapter and value of the newest row: 1 for each adapter, and how many adapters a batch may have."""
-    if RUNNING not in wanted or SOURCE not in page:
+    if RUNNING not in wanted or _SOURCE not in page:
         return
-    rows = scan(page, (SOURCE,)).get(SOURCE, ())
+    rows = scan(page.decode("utf-8", errors="replace"), (SOURCE,)).get(SOURCE, ())
     newest = max(rows, key=lambda row: row.value, default=None)
     if newest is None:
         return

@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
+from functools import cached_property
 from typing import Protocol
 
 from servetop.analysis.exported.failure_counters import SHARED_SERIES
 from servetop.core.bounds import LARGEST_VALUE
 from servetop.core.events import EngineSample
 from servetop.engines.metrics.prometheus_text import PrometheusSample, is_text
-from servetop.engines.metrics.repeated_page import RepeatedPage
+from servetop.engines.metrics.server_pages import page_rows
 from servetop.engines.server_facts import ServerFacts
 
 GAUGES = tuple(each.name for each in fields(EngineSample) if not each.name.startswith("scrape_"))
@@ -144,10 +145,7 @@ class CacheInfo:
 
 @dataclass(frozen=True, kw_only=True)
 class MetricMap:
-    """A `MetricsReader` for Prometheus text: fields of EngineSample and their series.
-
-    It reads pages of one server faster than those of several in turn: `for_server` returns another reader.
-    """
+    """A `MetricsReader` for Prometheus text: fields of EngineSample and their series."""
 
     fields: Mapping[str, FieldSource]
     cache: CacheInfo | None = None
@@ -156,12 +154,6 @@ class MetricMap:
     """Tokens per KV block, if no series has it: 1 for an engine that counts tokens."""
     lazy: bool = False
     """Series appear with their first use: a page without any is from an idle engine."""
-    _last: list[RepeatedPage] = field(init=False, repr=False, compare=False, default_factory=list)
-    """The last page that had other rows than the one before; empty before the first."""
-
-    def for_server(self) -> MetricMap:
-        """Return a reader with the same fields that has read no page yet."""
-        return replace(self)
 
     @property
     def paths(self) -> Sequence[str]:
@@ -198,15 +190,17 @@ class MetricMap:
 
     def series(self) -> frozenset[str]:
         """Return all series names that the reader uses."""
+        return self._series
+
+    @cached_property
+    def _series(self) -> frozenset[str]:
         cache = (self.cache.name, self.cache.reserved_unless) if self.cache else ()
         return frozenset([*cache, *(name for series in self.fields.values() for name in series.names)]) - {""}
 
     def _scan(self, pages: Pages) -> Found:
-        page = pages.get(self.path, b"").decode("utf-8", errors="replace")
-        found = self._last[0].scan(page) if self._last else None
-        if found is None:
-            self._last[:] = [RepeatedPage.of(page, self.series())]
-            found = self._last[0].found
+        found: dict[str, list[PrometheusSample]] = {}
+        for (name, row), value in zip(*page_rows(pages, self.path, self._series), strict=True):
+            found.setdefault(name, []).append(PrometheusSample(row.labels_text, value))
         return found
 
 
@@ -219,6 +213,8 @@ def with_derived_kv_usage(sample: EngineSample) -> EngineSample:
         usage = None
     if used is None and usage is not None and total is not None:
         used = float(round(usage * total))
+    if (usage, used) == (sample.kv_usage, sample.kv_blocks_used):
+        return sample
     return replace(sample, kv_usage=usage, kv_blocks_used=used)
 
 

@@ -21,7 +21,7 @@ from servetop.engines.metrics.exported_tables import exported_by
 from servetop.engines.metrics.lora_requests import RUNNING
 from servetop.engines.metrics.lora_requests import SOURCE as LORA
 from servetop.engines.metrics.metrics_reader import SCRAPE_TIMEOUT, MetricsReader
-from servetop.engines.metrics.model_rows import other_models, own_rows
+from servetop.engines.metrics.model_rows import has_own_rows_only, other_models, own_rows
 from servetop.engines.metrics.prometheus_server import (
     SERVER_TIME,
     MetricsAddress,
@@ -161,7 +161,7 @@ class MetricsScraper:
         return {path: self._counting(result) for path, result in results.items()}
 
     def _counting(self, result: HttpResult) -> HttpResult:
-        if not result.ok:
+        if not result.ok or has_own_rows_only(result.body, self.models):
             return result
         if others := other_models(result.body, self.models):
             names = [" ".join(each.split()) for each in others[:_MODELS_SHOWN]]

@@ -33,11 +33,16 @@ def own_rows(page: bytes, models: Collection[str]) -> bytes:
     A page with rows of a single model, whatever its name, is that of the engine behind a server that renames models.
     Without `models` all models count.
     """
-    if not is_text(page) or not (_may_have_ranks(page) or _may_have_other_models(page, models)):
+    if has_own_rows_only(page, models):
         return page
     lines = page.decode("utf-8", errors="replace").split("\n")
     rows = [row for line in lines if (row := _row(line)) is not None]
     return "".join(f"{row.line}\n" for row in _one_per_group(_of_models(rows, models))).encode()
+
+
+def has_own_rows_only(page: bytes, models: Collection[str]) -> bool:
+    """Whether all rows of a page count, as far as its text tells at a glance."""
+    return not is_text(page) or not (_may_have_ranks(page) or _may_have_other_models(page, models))
 
 
 def other_models(page: bytes, models: Collection[str]) -> list[str]:

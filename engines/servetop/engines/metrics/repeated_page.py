@@ -64,22 +64,6 @@ class RepeatedPage:
         whole = tuple(number for number, line in enumerate(lines) if starts[number] == line)
         return cls(tuple(rows), tuple(starts), whole, tuple(values))
 
-    def scan(self, page: str) -> dict[str, list[PrometheusSample]] | None:
-        """Return the rows of another page as `scan` does; None if that page may have other rows."""
-        values = self.values(page)
-        return None if values is None else self._by_name(values)
-
-    @property
-    def found(self) -> dict[str, list[PrometheusSample]]:
-        """The rows of the page itself, as `scan` returns them."""
-        return self._by_name([row.value for _, row in self.rows])
-
-    def _by_name(self, values: Sequence[float]) -> dict[str, list[PrometheusSample]]:
-        found: dict[str, list[PrometheusSample]] = {}
-        for (name, row), value in zip(self.rows, values, strict=True):
-            found.setdefault(name, []).append(PrometheusSample(row.labels_text, value))
-        return found
-
     def values(self, page: str) -> list[float] | None:
         """Return the values of another page in the order of the rows; None if that page may have other rows."""
         lines, starts = page.split("\n"), self._starts

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 from servetop.analysis.exported.metric_spec import REPLICA, MetricKind, MetricSpec, wanted_labels
 from servetop.core.bounds import LARGEST_VALUE
@@ -13,7 +14,7 @@ from servetop.core.interfaces.series_scrape import MAX_SERIES, PROCESS_START, Se
 from servetop.engines.metrics.lora_requests import ADAPTER, lora_rows
 from servetop.engines.metrics.metrics_reader import Pages
 from servetop.engines.metrics.prometheus_text import PrometheusSample
-from servetop.engines.metrics.repeated_page import RepeatedPage
+from servetop.engines.metrics.server_pages import Rows, page_rows
 
 SERIES_PERIOD = 1.0
 """Seconds from one collection to the next, at the most frequent."""
@@ -34,6 +35,15 @@ class SeriesReading:
     values: Mapping[str, float]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Keys:
+    """The keys of some rows, and whether all of them differ."""
+
+    rows: Rows
+    texts: tuple[str, ...]
+    differ: bool
+
+
 class SeriesCollector:
     """The further series of one server. A counter that vanishes from the page keeps its last value, a gauge does not.
 
@@ -50,8 +60,9 @@ class SeriesCollector:
         self._last: dict[str, float] = {}
         """The values of the last reading."""
         self._reading: SeriesReading | None = None
-        self._known: dict[str, tuple[RepeatedPage, tuple[str, ...]]] = {}
-        """The last page of each path that had other rows than the one before, and the keys of its rows."""
+        self._names = frozenset(self._wanted)
+        self._keys: dict[str, _Keys] = {}
+        """Those of the last page of each path that had other rows than the one before."""
 
     def collect(self, pages: Pages, *, at: float) -> None:
         """Read the pages of a scrape that ended at `at`, if a reading is due, as it is every SERIES_PERIOD.
@@ -63,12 +74,15 @@ class SeriesCollector:
         self._due = (self._due if at - self._due < SERIES_PERIOD / 2 else at) + SERIES_PERIOD
         found: dict[str, float] = {}
         for path, page in pages.items():
-            text = page.decode("utf-8", errors="replace")
-            for series, adapter, value in lora_rows(text, self._wanted):
+            for series, adapter, value in lora_rows(page, self._wanted):
                 found[_with_pairs(series, [(ADAPTER, adapter)] if adapter else [])] = value
-            for key, value in self._rows(path, text):
-                if abs(value) <= LARGEST_VALUE:  # False for NaN
-                    found[key] = found.get(key, 0.0) + value
+            keys, values = self._rows(pages, path)
+            possible = [abs(value) <= LARGEST_VALUE for value in values]  # False for NaN
+            if keys.differ and all(possible) and found.keys().isdisjoint(keys.texts):
+                found.update(zip(keys.texts, values, strict=True))
+                continue
+            for key, value in compress(zip(keys.texts, values, strict=True), possible):
+                found[key] = found.get(key, 0.0) + value
         if not self._last.keys() <= found.keys():
             found |= {key: value for key, value in self._last.items() if key not in found and self._is_counter(key)}
         self._last = found if len(found) <= MAX_SERIES else dict(list(found.items())[:MAX_SERIES])
@@ -77,16 +91,14 @@ class SeriesCollector:
     def _is_counter(self, key: str) -> bool:
         return key.partition("{")[0] not in self._gauges
 
-    def _rows(self, path: str, text: str) -> Iterable[tuple[str, float]]:
-        """Return the key and the value of each wanted row of a page."""
-        known, keys = self._known.get(path, (None, ()))
-        values = None if known is None else known.values(text)
-        if values is not None:
-            return zip(keys, values, strict=True)
-        page = RepeatedPage.of(text, self._wanted)
-        keys = tuple(_key(name, self._wanted[name], row) for name, row in page.rows)
-        self._known[path] = page, keys
-        return zip(keys, (row.value for _, row in page.rows), strict=True)
+    def _rows(self, pages: Pages, path: str) -> tuple[_Keys, Sequence[float]]:
+        """Return the keys and the values of the wanted rows of a page."""
+        rows, values = page_rows(pages, path, self._names)
+        known = self._keys.get(path)
+        if known is None or known.rows is not rows:
+            texts = tuple(_key(name, self._wanted[name], row) for name, row in rows)
+            known = self._keys[path] = _Keys(rows, texts, len(set(texts)) == len(texts))
+        return known, values
 
     def collect_next(self) -> None:
         """Read the pages of the next scrape, whatever the age of the last reading."""
