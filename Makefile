@@ -46,7 +46,7 @@ test: .venv/.installed  ## run the unit tests, except those that take long
 
 test-slow: .venv/.installed  ## run the other unit tests, those of tests/slow_tests.txt (10 minutes)
 	@echo "servetop: running the slow unit tests (10 minutes on two cores)"
-	$(BIN)/python -m pytest -q -n 3 --dist worksteal --slow
+	$(BIN)/python -m pytest -q -n 4 --dist worksteal --slow
 
 slow-tests: .venv/.installed  ## measure all unit tests, and write those that take half a second or more to tests/slow_tests.txt
 	$(BIN)/python -m pytest -q -n 3 --dist worksteal --write-slow-tests
