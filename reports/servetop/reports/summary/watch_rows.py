@@ -140,7 +140,8 @@ def without_advice(reason: str) -> str:
 def latency_rows(summary: WatchSummary) -> list[list[str]]:
     """Return name, mean, p50 and p90 of each latency that the engine exports, in milliseconds.
 
-    A quantile in the first bucket of its histogram is only known to be at most the bound of that bucket: `≤300`.
+    A quantile in the first bucket of its histogram is only known to be at most the bound of that bucket: `≤300`. Of
+    quantiles in the same bucket only its bounds are known: `500–1,000`.
     """
     watched = summary.watched
     if watched is None:
@@ -158,13 +159,22 @@ def _quantile_texts(metric: ExportedMetric | None) -> list[str]:
     """Return p50 and p90 of a histogram of seconds, in milliseconds."""
     if metric is None:
         return [formats.UNKNOWN, formats.UNKNOWN]
-    return [_quantile_text(value, metric.at_most) for value in (metric.value, metric.p90)]
+    return [_quantile_text(value, metric) for value in (metric.value, metric.p90)]
 
 
-def _quantile_text(seconds: float | None, bound: float | None) -> str:
-    if seconds is not None and bound is not None and seconds <= bound:
-        return f"≤{formats.in_full(bound * MS_PER_S)}"
-    return formats.in_full(None if seconds is None else seconds * MS_PER_S)
+def _quantile_text(seconds: float | None, metric: ExportedMetric) -> str:
+    if seconds is None:
+        return formats.UNKNOWN
+    if metric.at_most is not None and seconds <= metric.at_most:
+        return f"≤{_milliseconds(metric.at_most)}"
+    if metric.above is None:
+        return _milliseconds(seconds)
+    end = "" if metric.up_to is None else _milliseconds(metric.up_to)
+    return f"{_milliseconds(metric.above)}–{end}" if end else f">{_milliseconds(metric.above)}"
+
+
+def _milliseconds(seconds: float) -> str:
+    return formats.in_full(seconds * MS_PER_S)
 
 
 def _known(value: float | None, text: Callable[[float], str]) -> str | None:
