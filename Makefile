@@ -74,7 +74,7 @@ integration: .venv/.installed  ## test the whole command with real vLLM, llama.c
 	$(BIN)/python -m pytest -q -n 4 --dist worksteal -m integration tests/cli tests/tui tests/engines
 	$(BIN)/python -m pytest -q -rs --durations 12 -m integration tests/integration
 
-integration-all:  ## the same with transformers serve and Ray Serve LLM (3 more minutes to install, 3 to run)
+integration-all:  ## the same with transformers serve, Ray Serve LLM and the loaders of AIPerf and guidellm (6 more minutes to install, 3 to run)
 	SERVETOP_INTEGRATION=all $(MAKE) integration
 
 gpu-check: .venv/.installed  ## test llama-2-7b with random weights on vLLM and an NVIDIA GPU (needs both; 8 minutes)

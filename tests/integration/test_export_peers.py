@@ -9,16 +9,11 @@ from pathlib import Path
 import pytest
 
 from servetop.cli.main import main
-from tests.clean_environment import MACHINE
-from tests.integration.harness import Vllm
+from tests.integration.harness import Vllm, skip_unless_all
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
 PROGRAM = Path(__file__).with_name("vllm_statistics.py")
-AIPERF = MACHINE.get("AIPERF", "")
-"""The Python of an environment with AIPerf 0.13, as in `make judge-search-aiperf`; it is too large for one test."""
-GUIDELLM = MACHINE.get("GUIDELLM", "")
-"""The Python of an environment with guidellm 0.8, which brings torch: too large for one test."""
 LOADS_REPORT = """
 import sys
 from guidellm.benchmark.schemas.report import GenerativeBenchmarksReport
@@ -47,8 +42,15 @@ for name in sys.argv[1:]:
     report = BenchmarkReportV02.model_validate(json.loads(Path(name).read_text()))
     print(report.scenario.load.standardized.stage, report.results.request_performance.aggregate.requests.total)
 """
-INSTALL = ("bash", "tests/corpus/peers/install.sh", "llm-d")
 ROOT = Path(__file__).parents[2]
+
+
+def python_of(peer: str, script: str = "install.sh") -> str:
+    """Return the Python of an environment of its own with the locked packages of a peer, which is made once."""
+    made = subprocess.run(
+        ("bash", f"tests/corpus/peers/{script}", peer), cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    return str(Path(made.stdout.split()[-1]) / "bin" / "python")
 
 
 @pytest.mark.parametrize("stage", ["0", "1"])
@@ -65,22 +67,24 @@ def test_vllm_computes_the_exported_statistics_from_the_exported_lists(
     assert lengths == result["output_lens"]
 
 
-@pytest.mark.skipif(not AIPERF, reason="AIPERF names no Python with AIPerf 0.13")
 def test_aiperf_loads_the_exported_artifacts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    skip_unless_all("the loader of AIPerf")
+    python = python_of("aiperf")
     assert main(["export", "sample", "--format", "aiperf", "--stage", "0", "-o", str(tmp_path)]) == 0
     files = capsys.readouterr().out.split()
-    done = subprocess.run([AIPERF, "-c", LOADS, *files], check=True, capture_output=True, text=True)
+    done = subprocess.run([python, "-c", LOADS, *files], check=True, capture_output=True, text=True)
     summary = json.loads(Path(files[1]).read_bytes())
     assert done.stdout.split() == ["54", "54", str(summary["time_to_first_token"]["p99"])]
 
 
-@pytest.mark.skipif(not GUIDELLM, reason="GUIDELLM names no Python with guidellm 0.8")
 def test_guidellm_loads_the_exported_benchmarks_and_computes_the_same(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    skip_unless_all("the loader of guidellm, which brings torch,")
+    python = python_of("guidellm", "install_with_torch.sh")
     assert main(["export", "sample", "--format", "guidellm", "-o", str(tmp_path)]) == 0
     (file,) = capsys.readouterr().out.split()
-    command = [GUIDELLM, "-c", LOADS_REPORT, file, "time_to_first_token_ms", "request_latency"]
+    command = [python, "-c", LOADS_REPORT, file, "time_to_first_token_ms", "request_latency"]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     found = [[float(each) for each in line.split()] for line in done.stdout.splitlines()]
     metrics = [each["metrics"] for each in json.loads(Path(file).read_bytes())["benchmarks"]]
@@ -91,10 +95,9 @@ def test_guidellm_loads_the_exported_benchmarks_and_computes_the_same(
 
 
 def test_the_schema_of_llm_d_accepts_the_exported_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    made = subprocess.run(INSTALL, cwd=ROOT, check=True, capture_output=True, text=True)
+    python = python_of("llm-d")
     assert main(["export", "sample", "--format", "llm-d", "-o", str(tmp_path)]) == 0
     files = capsys.readouterr().out.split()
-    python = Path(made.stdout.split()[-1]) / "bin" / "python"
     done = subprocess.run([python, "-c", VALIDATES, *files], check=True, capture_output=True, text=True)
     assert [line.split() for line in done.stdout.splitlines()] == [
         ["0", "54"],
