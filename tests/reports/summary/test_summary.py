@@ -21,7 +21,7 @@ from servetop.core.tick import Tick
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.tick_transaction import TickTransaction
-from servetop.reports.summary.summary import run_summary
+from servetop.reports.summary.summary import judged_summary, run_summary
 from tests.recordings.rows import sample, stage
 
 MakeRequest = Callable[..., RequestRecord]
@@ -250,7 +250,7 @@ def test_the_requests_of_the_totals_are_given_once_with_their_stages(
     requests = [make_request(number, number * 0.1, stage=number // 10, tokens_at=[0.1]) for number in range(20)]
     recorder.commit(TickTransaction(stages=[warm, load], requests=requests))
     seen: list[RequestColumns] = []
-    summary = run_summary(reader, totals=seen.append)
+    summary, _ = judged_summary(reader, totals=seen.append)
     assert [each.others["stage"].tolist() for each in seen] == [[1.0] * 10]
     assert summary.requests.completed == 10
 

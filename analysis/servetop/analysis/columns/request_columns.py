@@ -58,8 +58,8 @@ class RequestColumns:
     others: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
     """Optional columns by name."""
 
-    def part(self, selected: slice) -> Self:
-        """Return some consecutive requests without a copy; gaps and tokens by second remain those of all."""
+    def part(self, selected: slice | IntArray | BoolArray) -> Self:
+        """Return some requests, of a slice without a copy; gaps and tokens by second remain those of all."""
         arrays: dict[str, Any] = {name: getattr(self, name)[selected] for name in PER_REQUEST}
         others = {name: values[selected] for name, values in self.others.items()}
         return dataclasses.replace(self, **arrays, others=others)

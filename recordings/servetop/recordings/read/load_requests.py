@@ -7,7 +7,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,7 @@ from servetop.analysis.columns.request_columns import (
 )
 from servetop.analysis.statistics.percentiles import Distribution
 from servetop.analysis.summary.in_flight_timeline import InFlightTimeline
-from servetop.core.arrays import FloatArray
+from servetop.core.arrays import BoolArray, FloatArray
 from servetop.core.chunk_codec import chunk_sizes_known
 from servetop.core.errors import RecordingError
 from servetop.core.events import RequestRecord, RequestStatus, TokenSource
@@ -40,6 +40,8 @@ BLOCK = 5000
 Rows = Mapping[str, npt.NDArray[Any]]
 """Columns of TYPES by name, of a block of requests."""
 _NARROW = ("prompt_tokens", "output_tokens", "first_output_at", "reasoning_tokens", "required_tokens")
+NARROW = (*_NARROW, "first_tokens")
+"""Columns in single precision where that is exact."""
 _NUMBERS = ("due", "sent", "first_token_at", "done_at", *_NARROW)
 _OTHERS = {
     **dict.fromkeys(("stage", "replica", "turn", "chunks", "worker", "http_status"), "f4"),
@@ -107,6 +109,20 @@ class Selection:
         without = [[stage, start if math.isfinite(start) else None] for stage, start in self.excluded]
         return orjson.dumps({"since": since, "without": without}).decode()
 
+    def chosen(self, stages: FloatArray, due: FloatArray) -> BoolArray:
+        """Return a mask of the requests with these stages and due times that the SQL condition holds for.
+
+        Only of a selection of any model and replica. A stage is NaN where it is unknown, as NULL in SQL.
+        """
+        mask = np.ones(due.size, dtype=bool) if self.stage is None else stages == self.stage
+        if self.start is not None:
+            mask &= due >= self.start
+        if self.until is not None:
+            mask &= due < self.until
+        for stage, start in self.excluded:
+            mask &= ~((np.isnan(stages) | (stages == stage)) & (due >= start))
+        return mask
+
     def selects(self, request: RequestRecord) -> bool:
         """Whether the SQL condition holds for a request."""
         equal = {"stage": self.stage, "model": self.model, "replica": self.replica}
@@ -123,7 +139,9 @@ def load_requests(reader: RecordingReader, selection: Selection, *, others: Sequ
 
     `others` are optional columns, which take 4 or 8 bytes more each: stage, replica, id, turn, cached_tokens.
     """
-    columns, gaps, by_second = _gathered(_blocks(reader, selection, (*others, "chunk_times"), measure=_with_chunks))
+    columns, gaps, by_second = gathered(
+        request_blocks(reader, selection, (*others, "chunk_times"), measure=lambda rows: Chunked.of(rows).whole())
+    )
     found = {name: columns.pop(name) for name in others}
     return RequestColumns(**columns, itl=gaps, tokens_by_second=by_second, others=found)
 
@@ -131,7 +149,7 @@ def load_requests(reader: RecordingReader, selection: Selection, *, others: Sequ
 def load_stage_requests(reader: RecordingReader) -> StageRequests:
     """Read all requests without decoding the times of their chunks; takes about 80 bytes per request."""
     names = ("stage", "id", "replica", "chunks")
-    columns, gaps, by_second = _gathered(_blocks(reader, Selection(), names, measure=without_times))
+    columns, gaps, by_second = gathered(request_blocks(reader, Selection(), names, measure=without_times))
     del columns["chunks"]
     order = np.lexsort((columns["id"], columns["due"], columns["stage"]))
     for name, values in columns.items():
@@ -148,7 +166,7 @@ def load_timeline(reader: RecordingReader) -> InFlightTimeline:
     return InFlightTimeline.of(pairs["sent"], pairs["ended"])
 
 
-def _blocks(
+def request_blocks(
     reader: RecordingReader,
     selection: Selection,
     names: Sequence[str],
@@ -174,7 +192,7 @@ def _blocks(
         part = part[~np.any([np.isnan(part[name]) for name in NOT_NULL], axis=0)]
 
 
-def _gathered(blocks: Iterator[RequestColumns]) -> tuple[dict[str, Any], Distribution, FloatArray]:
+def gathered(blocks: Iterator[RequestColumns]) -> tuple[dict[str, Any], Distribution, FloatArray]:
     """Return the columns of all blocks by name, the gaps between tokens, and the tokens by second."""
     first = next(blocks)
     columns = {name: GrowingColumn(values) for name, values in _arrays(first).items()}
@@ -182,7 +200,7 @@ def _gathered(blocks: Iterator[RequestColumns]) -> tuple[dict[str, Any], Distrib
     for block in blocks:
         for name, values in _arrays(block).items():
             columns[name].append(values)
-        by_second = _sum_of(by_second, block.tokens_by_second)
+        by_second = sum_of(by_second, block.tokens_by_second)
         gaps.append(block.itl)
         if sum(each.values.size for each in gaps[1:]) > max(gaps[0].values.size, _MIN_PENDING_GAPS):
             gaps = [Distribution.merged(gaps)]
@@ -193,14 +211,40 @@ def _arrays(block: RequestColumns) -> dict[str, npt.NDArray[Any]]:
     return {**{name: getattr(block, name) for name in PER_REQUEST}, **block.others}
 
 
-def _with_chunks(rows: Rows) -> RequestColumns:
-    """Return requests with the gaps between their tokens and the tokens of each second."""
-    chunks = Chunks.of(rows["chunk_times"].tolist(), rows["chunk_tokens"].tolist())
-    hidden = np.where(rows["first_output_at"] == rows["first_token_at"], rows["reasoning_tokens"], 0.0)
-    base = np.where(np.isnan(rows["sent"]), rows["due"], rows["sent"])
-    columns = _columns(rows, first_tokens=chunks.first_tokens, counted=chunks.totals)
-    gaps = chunks.inter_token_latencies(columns.with_status(RequestStatus.OK) & columns.sized)
-    return dataclasses.replace(columns, itl=gaps, tokens_by_second=chunks.tokens_by_second(base, hidden=hidden))
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Chunked:
+    """Requests with their chunks."""
+
+    columns: RequestColumns
+    """Without token gaps and without the tokens of each second."""
+    chunks: Chunks
+    sent: FloatArray
+    """When each request was sent, or due if that is unknown; seconds."""
+    hidden: FloatArray
+    """Reasoning tokens that were counted with the first chunk, but not sent."""
+
+    @classmethod
+    def of(cls, rows: Rows) -> Self:
+        """Decode the chunks of a block; ValueError if they are invalid."""
+        chunks = Chunks.of(rows["chunk_times"].tolist(), rows["chunk_tokens"].tolist())
+        return cls(
+            columns=_columns(rows, first_tokens=chunks.first_tokens, counted=chunks.totals),
+            chunks=chunks,
+            sent=np.where(np.isnan(rows["sent"]), rows["due"], rows["sent"]),
+            hidden=np.where(rows["first_output_at"] == rows["first_token_at"], rows["reasoning_tokens"], 0.0),
+        )
+
+    def gaps_and_tokens(self, first: int, stop: int) -> tuple[Distribution, FloatArray]:
+        """Return the gaps between the tokens, and the tokens of each second, of the requests at these places."""
+        here, chunks = slice(first, stop), self.chunks.part(first, stop)
+        measured = self.columns.with_status(RequestStatus.OK) & self.columns.sized
+        gaps = chunks.inter_token_latencies(measured[here])
+        return gaps, chunks.tokens_by_second(self.sent[here], hidden=self.hidden[here])
+
+    def whole(self) -> RequestColumns:
+        """Return all requests with their gaps and tokens of each second."""
+        gaps, by_second = self.gaps_and_tokens(0, self.sent.size)
+        return dataclasses.replace(self.columns, itl=gaps, tokens_by_second=by_second)
 
 
 def without_times(rows: Rows) -> RequestColumns:
@@ -234,7 +278,8 @@ def _source_codes(letters: npt.NDArray[np.str_]) -> CodeArray:
     return codes
 
 
-def _sum_of(left: FloatArray, right: FloatArray) -> FloatArray:
+def sum_of(left: FloatArray, right: FloatArray) -> FloatArray:
+    """Return the sum of two arrays of the tokens of each second, of which the shorter one ends with zeros."""
     short, long = sorted((left, right), key=len)
     total = long.copy()
     total[: short.size] += short

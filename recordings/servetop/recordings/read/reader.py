@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,7 @@ from servetop.recordings.format.steady_codec import decode_windows
 from servetop.recordings.read.damage import check_request_rows, find_losses
 from servetop.recordings.read.open import OpenedFile, merge_log_of, open_for_reading
 from servetop.recordings.read.polled_rows import PendingCommands, RecentRequests
+from servetop.recordings.read.request_counts import RequestCounts
 from servetop.recordings.read.run_header import decode_run_header, read_run_row
 from servetop.recordings.read.send_command import write_command
 from servetop.recordings.read.table_reader import TableReader
@@ -57,6 +58,7 @@ class RecordingReader:
         self._opened = opened
         self._tables = TableReader(opened, path)
         self._recent = RecentRequests(self._tables)
+        self._counts = RequestCounts(self._tables)
         self._run = read_run_row(self._tables, self.path)
         self._header = decode_run_header(self._run, self._tables, self.path)
         self._version: int | None = None
@@ -179,13 +181,9 @@ class RecordingReader:
         """Return the number of ended requests, of any status."""
         return next((int(row[0]) for row in self._tables.rows("request", ("count(*)",))), 0)
 
-    def request_counts(self) -> dict[int, dict[str, int]]:
+    def request_counts(self) -> Mapping[int, Mapping[str, int]]:
         """Return the numbers of ended requests by stage and status."""
-        counts: dict[int, dict[str, int]] = {}
-        grouped = f"{valid_request_condition(('stage', 'status'))} GROUP BY stage, status"
-        for stage, status, count in self._tables.rows("request", ("stage", "status", "count(*)"), where=grouped):
-            counts.setdefault(int(stage), {})[str(status)] = int(count)
-        return counts
+        return self._counts.read()
 
     def next_request(self) -> int:
         """Return the lowest id above those of all ended requests; several senders may leave gaps."""

@@ -39,6 +39,12 @@ class Chunks:
             raise ValueError(f"{micros.size} chunk times but {decoded.size} chunk token counts")
         return cls(counts=counts, micros=micros, tokens=decoded)
 
+    def part(self, first: int, stop: int) -> Chunks:
+        """Return the chunks of the requests from `first` to before `stop`, without a copy."""
+        ends = np.concatenate([[0], np.cumsum(self.counts)])
+        here = slice(int(ends[first]), int(ends[stop]))
+        return Chunks(counts=self.counts[first:stop], micros=self.micros[here], tokens=self.tokens[here])
+
     @property
     def first_tokens(self) -> FloatArray:
         """Tokens of each request's first chunk; 1 for a request without chunks."""

@@ -17,9 +17,8 @@ from servetop.reports.page.latency_shapes import distribution_curves, heat_maps
 from servetop.reports.page.request_rows import RequestRows, request_rows
 from servetop.reports.page.time_columns import TimeColumns, load_columns
 from servetop.reports.summary.manifest_sections import manifest_sections
-from servetop.reports.summary.recorded_run import recorded_run
 from servetop.reports.summary.request_floor import RequestFloor, TypicalRequest, request_floor
-from servetop.reports.summary.summary import run_summary
+from servetop.reports.summary.summary import judged_summary
 from servetop.tui.state.search_progress import SearchHistory, SearchProgress
 
 
@@ -80,9 +79,9 @@ def report_page(
         rows = request_rows(requests, objectives=limits)
         shapes.append((rows, distribution_curves(requests), heat_maps(requests), TypicalRequest.of(requests)))
 
-    summary = run_summary(reader, prices=prices, totals=keep_shapes)
+    summary, record = judged_summary(reader, prices=prices, totals=keep_shapes)
     ((rows, curves, heat, typical),) = shapes
-    record, hit_rate = recorded_run(reader), summary.measured.server.prefix_cache_hit_rate
+    hit_rate = summary.measured.server.prefix_cache_hit_rate
     samples: Sequence[GpuSample] = reader.gpu_samples()
     return ReportPage(
         name=name,
