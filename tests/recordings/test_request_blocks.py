@@ -52,6 +52,17 @@ def test_requests_are_those_of_the_rows_whether_or_not_a_column_has_one_value(tm
     assert [source_of(code) for code in column(found, "token_source")] == [each.token_source for each in rows]
 
 
+def test_counts_that_all_requests_have_are_those_of_each_row(tmp_path: Path) -> None:
+    path = golden("vllm", tmp_path)
+    equal = f"chunk_times = x'{'01000000' * 3}', chunk_tokens = NULL"
+    change(path, f"UPDATE request SET prompt_tokens = 5, output_tokens = 3, {equal}")
+    with opened(path) as reader:
+        found, count = list(ended_request_blocks(reader, OTHERS)), reader.request_count()
+    assert [column(found, each) for each in ("prompt_tokens", "output_tokens", "chunks", "sized")] == [
+        [5] * count, [3] * count, [3] * count, [True] * count,
+    ]  # fmt: skip
+
+
 def source_of(code: int) -> TokenSource | None:
     return None if code == UNKNOWN_SOURCE else TOKEN_SOURCES[code]
 

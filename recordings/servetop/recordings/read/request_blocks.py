@@ -25,9 +25,7 @@ _CHUNKS_ARE_VALID = valid_request_condition(("chunk_times", "chunk_tokens"))
 _EXPRESSIONS = {**EXPRESSIONS, _VALID_CHUNKS: f"CASE WHEN {_CHUNKS_ARE_VALID} THEN 1 ELSE 0 END"}
 """SQLite evaluates only as much of a condition as it needs after WHEN, but all of one that is a column."""
 _TYPES = {**TYPES, _VALID_CHUNKS: "i1"}
-_DIFFERENT = frozenset(
-    {"due", "sent", "first_token_at", "done_at", "headers_at", "id", "prompt_tokens", "output_tokens", "chunks"}
-)
+_DIFFERENT = frozenset({"due", "sent", "first_token_at", "done_at", "headers_at", "id"})
 """Columns that are never the same in all rows of a long recording."""
 _INTEGERS = frozenset({"id", "prompt_tokens", "output_tokens", "status", _VALID_CHUNKS})
 """Columns that are integers in a valid row; `due` is a number, all others may be NULL."""
@@ -99,12 +97,15 @@ def _checked(name: str, values: Sequence[Any]) -> _Checked:
     dtype = np.dtype(_TYPES[name])
     if dtype.kind not in "fi":
         return np.array(values, dtype=dtype), np.ones(1, dtype=bool)
-    types = {int} if name in _INTEGERS else {int, float} if name == "due" else {int, float, type(None)}
-    right = np.ones(1, dtype=bool)
-    if not types.issuperset(map(type, values)):
-        right = np.array([type(each) in types for each in values])
-        values = [each if known else 0 for each, known in zip(values, right, strict=True)]
-    numbers = np.array(values, dtype=np.int64 if name in _INTEGERS else np.float64)
+    exact = np.dtype(np.int64 if name in _INTEGERS else np.float64)
+    numbers, right = np.asarray(values), np.ones(1, dtype=bool)
+    if numbers.dtype.kind not in ("i" if name in _INTEGERS else "if"):  # not all values are numbers of one type
+        types = {int} if name in _INTEGERS else {int, float} if name == "due" else {int, float, type(None)}
+        if not types.issuperset(map(type, values)):
+            right = np.array([type(each) in types for each in values])
+            values = [each if known else 0 for each, known in zip(values, right, strict=True)]
+        numbers = np.array(values, dtype=exact)
+    numbers = numbers.astype(exact, copy=False)
     largest = largest_request_value(name)
     right = right & ~((numbers > largest) | (numbers < -largest))
     numbers[~right] = 0  # others may not fit into a narrower type

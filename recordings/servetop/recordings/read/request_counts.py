@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from servetop.core.events import RequestStatus
 from servetop.recordings.format.column_bounds import valid_request_condition
 from servetop.recordings.read.table_reader import TableReader
 
@@ -24,8 +25,16 @@ class RequestCounts:
         return self._counts
 
     def _scanned(self) -> Mapping[int, Mapping[str, int]]:
+        """Count all requests of each stage by an index, and those that did not succeed in a scan of the table."""
+        valid, ok = valid_request_condition(("stage", "status")), str(RequestStatus.OK)
         counts: dict[int, dict[str, int]] = {}
-        grouped = f"{valid_request_condition(('stage', 'status'))} GROUP BY stage, status"
-        for stage, status, count in self._tables.rows("request", ("stage", "status", "count(*)"), where=grouped):
-            counts.setdefault(int(stage), {})[str(status)] = int(count)
-        return counts
+        totals = self._tables.rows("request", ("stage", "count(*)"), where=f"{valid} GROUP BY stage")
+        for stage, count in totals:
+            counts[int(stage)] = {ok: int(count)}
+        others = f"{valid} AND status IS NOT ? GROUP BY +stage, status"
+        rows = self._tables.rows("request", ("stage", "status", "count(*)"), where=others, parameters=(ok,))
+        for stage, status, count in rows:
+            of_stage = counts.setdefault(int(stage), {ok: 0})
+            of_stage[str(status)] = int(count)
+            of_stage[ok] -= int(count)
+        return {stage: {status: count for status, count in each.items() if count} for stage, each in counts.items()}
