@@ -38,6 +38,7 @@ def test_requests_without_a_status_or_of_another_stage_are_counted_as_in_the_row
         "UPDATE request SET status = 'timeout' WHERE id IN (4, 5, 6, 7, 8)",
         "UPDATE request SET status = NULL WHERE id = 9",
         "UPDATE request SET stage = 'odd' WHERE id = 10",
+        "UPDATE request SET stage = NULL WHERE id = 0",
     )
     with contextlib.closing(RecordingReader.open(recorder.path)) as reader:
-        assert reader.request_counts() == {0: {"ok": 4}, 1: {"timeout": 4}, 2: {"timeout": 1, "None": 1, "ok": 1}}
+        assert reader.request_counts() == {0: {"ok": 3}, 1: {"timeout": 4}, 2: {"timeout": 1, "None": 1, "ok": 1}}

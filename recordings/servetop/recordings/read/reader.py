@@ -41,7 +41,7 @@ from servetop.recordings.format.steady_codec import decode_windows
 from servetop.recordings.read.damage import check_request_rows, find_losses
 from servetop.recordings.read.open import OpenedFile, merge_log_of, open_for_reading
 from servetop.recordings.read.polled_rows import PendingCommands, RecentRequests
-from servetop.recordings.read.request_counts import RequestCounts
+from servetop.recordings.read.request_counts import CountsByStage
 from servetop.recordings.read.run_header import decode_run_header, read_run_row
 from servetop.recordings.read.send_command import write_command
 from servetop.recordings.read.table_reader import TableReader
@@ -58,7 +58,7 @@ class RecordingReader:
         self._opened = opened
         self._tables = TableReader(opened, path)
         self._recent = RecentRequests(self._tables)
-        self._counts = RequestCounts(self._tables)
+        self._counts = CountsByStage(self._tables)
         self._run = read_run_row(self._tables, self.path)
         self._header = decode_run_header(self._run, self._tables, self.path)
         self._version: int | None = None
@@ -183,7 +183,7 @@ class RecordingReader:
 
     def request_counts(self) -> Mapping[int, Mapping[str, int]]:
         """Return the numbers of ended requests by stage and status."""
-        return self._counts.read()
+        return self._counts.read(version=self._tables.data_version())
 
     def next_request(self) -> int:
         """Return the lowest id above those of all ended requests; several senders may leave gaps."""

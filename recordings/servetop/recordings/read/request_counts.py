@@ -9,7 +9,7 @@ from servetop.recordings.format.column_bounds import valid_request_condition
 from servetop.recordings.read.table_reader import TableReader
 
 
-class RequestCounts:
+class CountsByStage:
     """The numbers of ended requests, which several parts of a summary need."""
 
     def __init__(self, tables: TableReader) -> None:
@@ -17,16 +17,18 @@ class RequestCounts:
         self._version: int | None = None
         self._counts: Mapping[int, Mapping[str, int]] = {}
 
-    def read(self) -> Mapping[int, Mapping[str, int]]:
-        """Return the numbers by stage and status; the table is scanned after each commit of another connection."""
-        version = self._tables.data_version()
+    def read(self, *, version: int) -> Mapping[int, Mapping[str, int]]:
+        """Return the numbers by stage and status; the table is scanned for each new version of the file.
+
+        Requests of an unknown stage are not counted.
+        """
         if version != self._version:
             self._counts, self._version = self._scanned(), version
         return self._counts
 
     def _scanned(self) -> Mapping[int, Mapping[str, int]]:
         """Count all requests of each stage by an index, and those that did not succeed in a scan of the table."""
-        valid, ok = valid_request_condition(("stage", "status")), str(RequestStatus.OK)
+        valid, ok = f"stage IS NOT NULL AND {valid_request_condition(('stage', 'status'))}", str(RequestStatus.OK)
         counts: dict[int, dict[str, int]] = {}
         totals = self._tables.rows("request", ("stage", "count(*)"), where=f"{valid} GROUP BY stage")
         for stage, count in totals:
