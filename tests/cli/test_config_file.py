@@ -207,6 +207,11 @@ def test_names_of_other_tools_suggest_our_option(capsys: pytest.CaptureFixture[s
     )
 
 
+def test_the_name_of_an_argument_is_not_suggested(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["shape", "log.jsonl", "--source"]) == ExitCode.USAGE
+    assert capsys.readouterr().err == "servetop: no such option: --source (see servetop --help)\n"
+
+
 @pytest.mark.parametrize(("typed", "key"), [("--goodput", "goodput"), ("--request-rate", "request_rate")])
 def test_an_option_of_a_run_is_a_key_of_a_sweep_file(capsys: pytest.CaptureFixture[str], typed: str, key: str) -> None:
     assert main(["sweep", "grid.toml", typed, "8"]) == ExitCode.USAGE

@@ -49,7 +49,8 @@ def usage_message(
     if not isinstance(error, click.NoSuchOption) or error.ctx is None:
         return error.format_message()
     wanted, context = error.option_name, error.ctx
-    spelled = {plain(word): word for each in context.command.params for word in each.opts}
+    words = (word for each in context.command.params for word in each.opts)
+    spelled = {plain(word): word for word in words if word.startswith("-")}  # not the names of arguments
     near = nearest(wanted, spelled)
     if context.command.name == "sweep" and is_sweep_key(wanted):
         return f"no such option: {wanted}: write {plain(wanted)} = … into the sweep file"
