@@ -11,7 +11,7 @@ from servetop.analysis.reconciliation.client_rows import ClientRows
 from servetop.analysis.reconciliation.definitions import ReconciledMetric
 from servetop.analysis.reconciliation.reconcile import Reconciliation, percent_of, reconcile
 from servetop.analysis.reconciliation.waterfall import DifferenceWaterfall, ReconciledRun, StepKind
-from servetop.core.events import RequestRecord
+from servetop.core.events import RequestRecord, RequestStatus
 from tests.analysis.reconciliation.synthetic_runs import PlantedRun, planted
 from tests.run.audit.small_records import record
 
@@ -44,8 +44,35 @@ def test_a_rate_that_was_delivered_is_load() -> None:
     for metric in (ReconciledMetric.REQUEST_THROUGHPUT, ReconciledMetric.OUTPUT_THROUGHPUT):
         steps = percents(rate(found, metric))
         assert steps[StepKind.LOAD] == pytest.approx(25.0, abs=6.0)
-        assert abs(steps[StepKind.UNEXPLAINED]) < 2.5
+        assert abs(steps[StepKind.UNEXPLAINED]) < 1e-6
         assert rate(found, metric).within_chance
+        window = next(each for each in rate(found, metric).steps if each.kind is StepKind.WINDOW)
+        assert "in flight at its begin and end: " in window.evidence
+
+
+def at_a_rate(*, growth: float = 0.0, failing: int = 0) -> ReconciledRun:
+    """10 requests a second of 1 s each, or longer by `growth` for each second, of which every `failing`-th fails."""
+    sent = np.sort(np.random.default_rng(5).uniform(0, 60, 600)).tolist()
+    requests = [
+        record(
+            number, sent=at, first=at + 0.1, done=at + 1.0 + growth * at,
+            status=RequestStatus.ERROR if failing and number % failing == 0 else RequestStatus.OK,
+        )
+        for number, at in enumerate(sent)
+    ]  # fmt: skip
+    return ReconciledRun(tool="servetop", rows=ClientRows.of(requests), closed=False)
+
+
+def test_a_server_that_does_not_keep_up_is_unexplained() -> None:
+    found = rate(reconcile(at_a_rate(), at_a_rate(growth=0.5)))
+    assert percents(found)[StepKind.UNEXPLAINED] < -10.0
+    assert found.within_chance is False
+
+
+def test_requests_that_fail_are_load_that_was_not_delivered() -> None:
+    found = rate(reconcile(at_a_rate(), at_a_rate(failing=4)))
+    assert percents(found)[StepKind.LOAD] == pytest.approx(-28.6, abs=2.0)
+    assert abs(percents(found)[StepKind.UNEXPLAINED]) < 1e-6
 
 
 def test_a_concurrency_that_differs_is_load() -> None:

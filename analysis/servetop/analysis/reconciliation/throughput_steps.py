@@ -1,6 +1,8 @@
 """The steps between the throughputs of two runs.
 
-At a rate, what completes is what was sent. In a closed loop it follows from Little's law: throughput = requests in
+At a rate, what completes is what was sent, and what was in flight when the window began and was not when it ended. As
+far as requests in flight vary by chance, that is the window's; a server that does not keep up has more of them at the
+end than chance explains. In a closed loop it follows from Little's law: throughput = requests in
 flight / (E2EL + pause of the client between two requests), so the steps of the mean E2EL carry over.
 """
 
@@ -37,6 +39,11 @@ class WindowRates:
 
     completed: float
     sent: float
+    """Requests sent, without those that ended within the window and failed."""
+    at_start: int
+    """Requests in flight when the window began."""
+    at_end: int
+    """Requests in flight when it ended."""
     tokens: float
     """Mean output tokens of a request that completed."""
     in_flight: float
@@ -44,7 +51,12 @@ class WindowRates:
     e2el: float
     """Mean E2EL of the completed requests, seconds."""
     error: float
-    """Half of the 95 % interval of `completed` less `sent`: how much requests in flight vary from moment to moment."""
+    """Half of the 95 % interval of `drained`: how much requests in flight vary from moment to moment."""
+
+    @property
+    def drained(self) -> float:
+        """Requests that completed in place of those that were sent: by how many fewer are in flight at the end."""
+        return self.completed - self.sent
 
     @property
     def pause(self) -> float:
@@ -56,13 +68,17 @@ def window_rates(rows: ClientRows, part: SteadyPart, *, concurrency: int | None)
     """Return the rates of a run within a window; `concurrency` replaces the requests in flight if it is known."""
     start, end = (part.start, part.end) if not part.whole else (float(rows.sent.min()), float(rows.ended.max()))
     seconds = max(end - start, 1e-9)
-    sent, ended = part.sent_within(rows), part.ended_within(rows) & rows.ok
+    sent, over = part.sent_within(rows), part.ended_within(rows)
+    ended = over & rows.ok
+    at_start = int(np.count_nonzero((rows.sent < start) & (rows.ended >= start)))
     spread = float(np.std(in_flight_at(rows.sent, rows.ended)[sent])) * math.sqrt(2) / seconds
     busy = np.clip(rows.ended, start, end) - np.clip(rows.sent, start, end)
     measured = float(busy.sum()) / seconds
     return WindowRates(
         completed=float(ended.sum()) / seconds,
-        sent=float(sent.sum()) / seconds,
+        sent=float(sent.sum() - (over & ~rows.ok).sum()) / seconds,
+        at_start=at_start,
+        at_end=at_start + int(sent.sum()) - int(over.sum()),
         tokens=mean_of(rows.output[ended]),
         in_flight=measured if concurrency is None else float(concurrency),
         e2el=mean_of(rows.e2el[sent & rows.ok]),
@@ -98,9 +114,11 @@ def throughput_waterfall(
     middle = (scales[0] + scales[1]) / 2
     lengths = (a.completed + b.completed) / 2 * (scales[1] - scales[0])
     steps += _closed(a, b, latency, middle, lengths) if closed else _open(a, b, middle, lengths)
+    spread = math.hypot(a.error, b.error) * middle if not closed else _carried(latency, a, b, middle)
+    if not closed and abs(b.drained - a.drained) * middle <= spread:
+        steps[1] = _with_drained(steps[1], a, b, middle)
     explained = sum(each.effect or 0.0 for each in steps)
     rest = figures[1].reported - figures[0].reported - explained
-    spread = math.hypot(a.error, b.error) * middle if not closed else _carried(latency, a, b, middle)
     steps.append(unexplained_step(rest, spread=spread, figures=figures))
     return waterfall_of(metric, steps, a=figures[0].reported, b=figures[1].reported)
 
@@ -115,6 +133,15 @@ def _open(a: WindowRates, b: WindowRates, middle: float, lengths: float) -> Sequ
         ),
         _lengths_step(a, b, lengths),
     )
+
+
+def _with_drained(window: DifferenceStep, a: WindowRates, b: WindowRates, middle: float) -> DifferenceStep:
+    """Return the step of the windows with what their requests in flight at begin and end make."""
+    if window.effect is None:  # whole runs: none was in flight
+        return window
+    text = f"in flight at its begin and end: {a.at_start:,} and {a.at_end:,} in A, {b.at_start:,} and {b.at_end:,} in B"
+    effect = window.effect + (b.drained - a.drained) * middle
+    return DifferenceStep(kind=window.kind, effect=effect, evidence=f"{window.evidence}; {text}")
 
 
 def _closed(
