@@ -88,6 +88,7 @@ def test_durations_in_prose_have_no_zeros_and_no_minutes(value: float, text: str
 
 def test_a_difference_shows_its_sign() -> None:
     assert [formats.signed_percent(each) for each in (0.012, -0.003, 0.0001)] == ["+1.2 %", "−0.3 %", "±0.0 %"]
+    assert [formats.signed_percent(each) for each in (9.9994, 9.9996, 126.9)] == ["+999.9 %", "+1,000 %", "+12,690 %"]
 
 
 def test_times_and_memory() -> None:

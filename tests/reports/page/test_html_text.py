@@ -28,6 +28,12 @@ def test_lists_and_tables_escape_their_texts_and_name_their_rows() -> None:
     assert '<th scope="row">&lt;name&gt;</th><td>1</td>' in table
 
 
+def test_columns_of_texts_are_marked_in_head_and_rows() -> None:
+    table = str(data_table(("at", "rate", "what"), [("0:01", "8", "stopped")], caption="Events", texts=(2,)))
+    assert '<th scope="col">rate</th><th scope="col" class="text">what</th>' in table
+    assert '<td>8</td><td class="text">stopped</td>' in table
+
+
 def test_json_for_a_script_has_no_markup_and_reads_back() -> None:
     text = json_text({"name": ATTACK, "values": [1.5, math.nan, math.inf], "more": ("&",)})
     assert not set("<>&") & set(text)

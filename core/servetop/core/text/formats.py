@@ -104,11 +104,12 @@ def whole_percent(share: float) -> str:
 
 
 def signed_percent(share: float | None) -> str:
-    """Return a relative difference with its sign: `+1.2 %`, `−0.3 %`, `±0.0 %`."""
+    """Return a relative difference with its sign: `+1.2 %`, `−0.3 %`, `±0.0 %`, `+12,690 %`."""
     if share is None or math.isnan(share):
         return UNKNOWN
     sign = "±" if abs(share) < 0.0005 else ("+" if share > 0 else "−")
-    return f"{sign}{abs(share) * 100:.1f} %"
+    amount = abs(share) * 100
+    return f"{sign}{amount:.1f} %" if amount < 999.95 else f"{sign}{amount:,.0f} %"
 
 
 def relative(now: float, then: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from servetop.core.text.sanitize import sanitize_line
 
@@ -58,13 +58,26 @@ def commands_list(commands: Mapping[str, str]) -> Markup:
     )
 
 
-def data_table(columns: Sequence[object], rows: Sequence[Sequence[object]], *, caption: str) -> Markup:
-    """Return a table whose first column has headers of rows; it scrolls on a narrow screen."""
-    head = element("tr", *(element("th", each, scope="col") for each in columns))
+def data_table(
+    columns: Sequence[object], rows: Sequence[Sequence[object]], *, caption: str, texts: Iterable[int] = ()
+) -> Markup:
+    """Return a table whose first column has headers of rows; it scrolls on a narrow screen.
+
+    `texts` are the places of columns with sentences or names, which are aligned left; figures are aligned right.
+    """
+    kind = dict.fromkeys(texts, "text")
+    head = [element("th", each, scope="col", class_=kind.get(place)) for place, each in enumerate(columns)]
     body = [
-        element("tr", element("th", row[0], scope="row"), *(element("td", each) for each in row[1:])) for row in rows
+        element(
+            "tr",
+            element("th", row[0], scope="row"),
+            *(element("td", each, class_=kind.get(place)) for place, each in enumerate(row[1:], 1)),
+        )
+        for row in rows
     ]
-    table = element("table", element("caption", caption), element("thead", head), element("tbody", *body))
+    table = element(
+        "table", element("caption", caption), element("thead", element("tr", *head)), element("tbody", *body)
+    )
     return element("div", table, class_="scroll", tabindex=0, role="region", aria_label=caption)
 
 

@@ -126,7 +126,7 @@ def _sections(page: WatchPage) -> Iterator[Markup | None]:
     tables += [data_table(("", "mean", "p50", "p90"), latencies, caption=LATENCY_CAPTION)] if latencies else []
     yield element("section", element("h2", "Figures"), element("div", *tables, class_="tables"), *_server_parts(page))
     if page.thresholds:
-        table = data_table(("Condition", "Server", "Result"), page.thresholds, caption="Thresholds")
+        table = data_table(("Condition", "Server", "Result"), page.thresholds, caption="Thresholds", texts=(1, 2))
         yield element("section", element("h2", "Thresholds"), table)
     yield charts_section(_chart_help(page), _episodes_table(page), _notes_table(page))
     manifest = [
@@ -154,7 +154,7 @@ def _server_parts(page: WatchPage) -> Iterator[Markup]:
         return
     columns = ("", *SERVER_TITLES, "verdict")
     rows = [(*server_row(each), each.headline) for each in page.summary.replicas]
-    yield data_table(columns, rows, caption=SERVER_CAPTION)
+    yield data_table(columns, rows, caption=SERVER_CAPTION, texts=(columns.index("version"), len(columns) - 1))
     if remarks := list(server_remarks(page.summary.replicas or (), page.summary.headline)):
         yield items("ul", remarks)
 
@@ -187,14 +187,14 @@ def _episodes_table(page: WatchPage) -> Markup | None:
         for name, each in _episodes(page)
     ]
     columns = ("Episode", *(["Server"] if page.servers else []), "From", "To", "Length")
-    return data_table(columns, rows, caption="Episodes") if rows else None
+    return data_table(columns, rows, caption="Episodes", texts=(1,) if page.servers else ()) if rows else None
 
 
 def _notes_table(page: WatchPage) -> Markup | None:
     notes: list[Note] = [each for each in page.record.notes if each.source in _NEWS]
     rows = [(formats.clock(each.at), each.severity.value, each.text) for each in notes[:MOST_NOTES]]
     caption = "Events" if len(notes) <= MOST_NOTES else f"Events: the first {MOST_NOTES} of {len(notes):,}"
-    return data_table(("At", "", ""), rows, caption=caption) if rows else None
+    return data_table(("At", "Kind", "What happened"), rows, caption=caption, texts=(1, 2)) if rows else None
 
 
 def _commands(page: WatchPage) -> Markup:

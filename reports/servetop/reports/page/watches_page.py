@@ -113,7 +113,7 @@ def _watches_table(page: WatchesPage) -> Markup:
         for name, (letter, _, *rest) in zip(page.names, map(watch_row, page.comparison.watches), strict=True)
     ]
     head, *rows = zip(WATCH_COLUMNS, *columns, strict=True)
-    return data_table(head, rows, caption="The watches")
+    return data_table(head, rows, caption="The watches", texts=range(len(head)))
 
 
 def _table(server: ComparedServer, found: WatchComparison) -> Markup:

@@ -106,7 +106,7 @@ function timeChart(chart, width) {
   }
   const axes = [axis("count", { values: (_, splits) => splits.map(clock), size: 28, space: 70 }), chart.logarithmic ? axis(chart.unit, LOGARITHMIC) : axis(chart.unit)];
   if (chart.rightUnit) axes.push(axis(chart.rightUnit, { scale: "right", side: 1, grid: { show: false } }));
-  const range = (_, low, high) => (chart.unit === "share" && !(high > 1) ? [0, 1] : [0, Math.max(high * 1.05, 1e-9)]);
+  const range = (_, low, high) => (chart.unit === "share" && !(high > 1) ? [0, 1] : [0, high > 0 ? high * 1.05 : 1]);
   return [{
     width, height: HEIGHT, series, axes, bands, focus: { alpha: 1 },
     scales: { x: { time: false }, y: chart.logarithmic ? { distr: 3, range: around } : { range }, right: { range: (_, low, high) => [0, Math.max(high * 1.05, 1)] } },
