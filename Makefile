@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Python reads these before the tests can remove them: other modules, no assertions, other errors.
 unexport PYTHONHOME PYTHONPATH PYTHONOPTIMIZE PYTHONWARNINGS
 
-.PHONY: help demo audit-clients test test-slow slow-tests test-hostile test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate judge judge-watch judge-statements judge-rates judge-compare judge-cache judge-price judge-search judge-search-kills judge-search-curves judge-search-aiperf judge-search-vllm judge-reconcile judge-wild lock audit sbom bench bench-client bench-compare bench-export bench-memory bench-report bench-tui bench-watch bench-watch-cost bench-watch-days bench-watch-vllm sample picture options evidence schema site clean
+.PHONY: help demo audit-clients test test-slow slow-tests test-hostile test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate judge judge-watch judge-statements judge-rates judge-compare judge-cache judge-price judge-search judge-search-kills judge-search-curves judge-search-aiperf judge-search-vllm judge-reconcile judge-wild lock audit sbom bench bench-client bench-compare bench-export bench-exporter bench-memory bench-report bench-tui bench-watch bench-watch-cost bench-watch-days bench-watch-vllm sample picture options evidence schema site clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -148,6 +148,9 @@ bench-client: .venv/.installed  ## compare with other load generators, profile t
 
 bench-compare: .venv/.installed  ## measure the comparison of two recordings of 1,000,000 requests (3 minutes)
 	$(BIN)/python bench/run.py --only compare.py
+
+bench-exporter: .venv/.installed  ## measure the processor time that --prometheus-port takes in a run and in a watch (6 minutes)
+	PYTHONPATH=. $(BIN)/python bench/exporter.py
 
 bench-watch: .venv/.installed  ## measure CPU and memory of a watch of 50 servers (a minute)
 	PYTHONPATH=. $(BIN)/python bench/watch.py
