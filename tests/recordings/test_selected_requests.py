@@ -1,4 +1,4 @@
-"""Requests that are read together are those that are read selection by selection."""
+"""One scan for several selections gives each the requests that are read for it alone."""
 
 from __future__ import annotations
 

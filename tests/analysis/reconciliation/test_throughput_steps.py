@@ -47,7 +47,7 @@ def test_a_rate_that_was_delivered_is_load() -> None:
         assert abs(steps[StepKind.UNEXPLAINED]) < 1e-6
         assert rate(found, metric).within_chance
         window = next(each for each in rate(found, metric).steps if each.kind is StepKind.WINDOW)
-        assert "in flight at its begin and end: " in window.evidence
+        assert "in flight at its start and end: " in window.evidence
 
 
 def at_a_rate(*, growth: float = 0.0, failing: int = 0) -> ReconciledRun:

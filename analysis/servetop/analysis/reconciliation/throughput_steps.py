@@ -39,7 +39,7 @@ class WindowRates:
 
     completed: float
     sent: float
-    """Requests sent, without those that ended within the window and failed."""
+    """Requests sent, less those that failed within the window."""
     at_start: int
     """Requests in flight when the window began."""
     at_end: int
@@ -55,7 +55,7 @@ class WindowRates:
 
     @property
     def drained(self) -> float:
-        """Requests that completed in place of those that were sent: by how many fewer are in flight at the end."""
+        """`completed` less `sent`: positive if fewer requests are in flight at the end of the window than before."""
         return self.completed - self.sent
 
     @property
@@ -136,10 +136,10 @@ def _open(a: WindowRates, b: WindowRates, middle: float, lengths: float) -> Sequ
 
 
 def _with_drained(window: DifferenceStep, a: WindowRates, b: WindowRates, middle: float) -> DifferenceStep:
-    """Return the step of the windows with what their requests in flight at begin and end make."""
+    """Return the step of the windows, plus the effect of the requests in flight at their starts and ends."""
     if window.effect is None:  # whole runs: none was in flight
         return window
-    text = f"in flight at its begin and end: {a.at_start:,} and {a.at_end:,} in A, {b.at_start:,} and {b.at_end:,} in B"
+    text = f"in flight at its start and end: {a.at_start:,} and {a.at_end:,} in A, {b.at_start:,} and {b.at_end:,} in B"
     effect = window.effect + (b.drained - a.drained) * middle
     return DifferenceStep(kind=window.kind, effect=effect, evidence=f"{window.evidence}; {text}")
 

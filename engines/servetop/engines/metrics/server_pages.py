@@ -30,7 +30,7 @@ class _Wanted:
 
 
 class PageMemory:
-    """What is known of the pages of one server."""
+    """The rows of the pages of one server that its readers want, kept from scrape to scrape."""
 
     def __init__(self) -> None:
         self._names: dict[str, frozenset[str]] = {}

@@ -27,7 +27,7 @@ class CountsByStage:
         return self._counts
 
     def _scanned(self) -> Mapping[int, Mapping[str, int]]:
-        """Count all requests of each stage by an index, and those that did not succeed in a scan of the table."""
+        """Count the requests of each stage by its index, and the failed ones by a scan of the table."""
         valid, ok = f"stage IS NOT NULL AND {valid_request_condition(('stage', 'status'))}", str(RequestStatus.OK)
         counts: dict[int, dict[str, int]] = {}
         totals = self._tables.rows("request", ("stage", "count(*)"), where=f"{valid} GROUP BY stage")

@@ -38,7 +38,7 @@ def fleet_rows(
     """Return the sums, the skew, a heading, and a row for each server that is listed, the selected one marked.
 
     If `height` has no room for all, the skew and then the sums give way, then rows, but not the selected one; then
-    there is a line with the number of those that are not shown. A narrow table has fewer columns.
+    the last line has the number of hidden ones. A narrow table leaves out columns.
     """
     rows = listed_rows(fleet)
     wide = min(_LONGEST_NAME, max([len("server"), *(len(row.name) for row in rows)]))
