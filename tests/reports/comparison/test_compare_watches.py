@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,15 +12,17 @@ import pytest
 from servetop.analysis.comparison.watch_comparison import REMARK
 from servetop.cli.main import main
 from servetop.core.errors import ExitCode, UsageError
+from servetop.core.text import formats
 from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.comparison.compare_watches import FIGURES, compare_watches, watches_compared
-from servetop.reports.comparison.watch_comparison_text import ROWS
+from servetop.reports.comparison.watch_comparison_text import ROWS, server_rows
 from servetop.reports.schema.watch_comparison_schema import watch_comparison_schema
 from servetop.reports.summary.watch_summary import watch_summary
 from tests.analysis.test_watched_signals import ticks
 from tests.recorded_watches import failing_ticks, watch_of_one, watch_of_pages, watch_of_three
 from tests.recordings.rows import change
 from tests.reports.schema.test_summary_schema import ROOT, schema_errors
+from tests.watched_pages import paged_ticks, serving
 
 SCHEMA = json.loads((ROOT / "docs" / "schema" / "watch_comparison.json").read_text(encoding="utf-8"))
 
@@ -55,12 +58,34 @@ def test_servers_are_compared_by_name_and_one_that_only_one_watch_has_is_listed(
     assert [each.servers for each in found.watches] == [1, 3]
 
 
-def test_a_quantile_in_the_first_bucket_is_not_compared(tmp_path: Path) -> None:
+def test_a_quantile_known_by_its_bucket_has_the_bounds_and_no_change(tmp_path: Path) -> None:
     slow = [watch_of_pages(tmp_path / f"{at}.servetop", every=1.0, seconds=60.0, slow_from=at) for at in (20.0, 40.0)]
-    figures = compare_watches(slow).servers[0].figures
-    assert figures["p50_ttft_ms"][0] == pytest.approx(625, abs=10)
-    assert figures["p50_ttft_ms"][1] is None
-    assert figures["p90_ttft_ms"] == pytest.approx((925, 850), abs=10)
+    (server,) = compare_watches(slow).servers
+    assert server.figures["p50_ttft_ms"] == (None, None)
+    assert server.at_least["p50_ttft_ms"] == (500.0, 0.0)
+    assert server.at_most["p50_ttft_ms"] == (1000.0, 100.0)
+    known, interpolated = server.figures["p90_ttft_ms"]
+    assert known is None
+    assert interpolated == pytest.approx(850, abs=10)
+    assert (server.at_least["p90_ttft_ms"], server.at_most["p90_ttft_ms"]) == ((500.0, None), (1000.0, None))
+    rows = {name: values for name, *values in server_rows(server)}
+    assert rows["TTFT p50, ms"] == ["500–1,000", "≤100", "–"]
+    assert rows["TTFT p90, ms"] == ["500–1,000", formats.in_full(interpolated), "–"]
+
+
+def test_means_are_those_of_the_sums_and_counts_of_the_server(tmp_path: Path) -> None:
+    def served(mean: float) -> Callable[[float], dict[str, float]]:
+        return lambda at: {**serving(at), "tpot_seconds_total": 3 * mean * at, "tpot_requests_total": 3 * at}
+
+    paths = [
+        watch_of_one(tmp_path / f"{mean}.servetop", paged_ticks(every=1.0, seconds=60.0, gauges=served(mean)))
+        for mean in (0.0133, 0.0266)
+    ]
+    (server,) = compare_watches(paths).servers
+    assert server.figures["mean_tpot_ms"] == pytest.approx((13.3, 26.6))
+    rows = {name: values for name, *values in server_rows(server)}
+    assert rows["TPOT mean, ms"] == ["13.3", "26.6", "+100.0 %"]
+    assert "TTFT mean, ms" not in rows, "not exported"
 
 
 def test_the_error_rate_is_that_of_the_counters_over_the_watch(

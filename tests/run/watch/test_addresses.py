@@ -16,6 +16,7 @@ from servetop.run.watch.addresses import WatchedAddress, check_resolvable, disti
         ("http://gpu7:8000", "gpu7:8000", "http://gpu7:8000"),
         ("gpu7:8000/v1/", "gpu7:8000", "http://gpu7:8000"),
         ("a = http://gpu7:8000", "a", "http://gpu7:8000"),
+        ("gpu7:8001 = http://10.0.0.7:8001", "gpu7:8001", "http://10.0.0.7:8001"),
         ("east-1=https://llm.example/base", "east-1", "https://llm.example/base"),
         ("http://gpu7:8000/llama", "gpu7:8000/llama", "http://gpu7:8000/llama"),
         ("http://h/v1?api-version=2024-06-01", "h", "http://h/?api-version=2024-06-01"),

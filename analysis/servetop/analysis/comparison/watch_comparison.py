@@ -37,7 +37,14 @@ class ComparedServer:
     name: str
     """Empty for all servers of each watch together."""
     figures: Mapping[str, tuple[float | None, ...]]
-    """By key, one for each watch; None where the server was not listed, or does not export it."""
+    """By key, one for each watch; None where the server was not listed, or does not export it.
+
+    None too for a quantile that is only known to be in one bucket of its histogram: `at_least`, `at_most`.
+    """
+    at_least: Mapping[str, tuple[float | None, ...]]
+    """Lower bounds of the buckets that contain such quantiles, by the same keys; none for other figures."""
+    at_most: Mapping[str, tuple[float | None, ...]]
+    """Their upper bounds, which the last bucket of a histogram does not have."""
 
     def change(self, key: str) -> float | None:
         """Return the relative change from the first watch to the last; None if one is unknown or the first is 0."""

@@ -35,6 +35,15 @@ class ExportedMetric:
     up_to: float | None = field(default=None, metadata={"omitted": True})
     """The upper bound of that bucket; None for the last one, which has none."""
 
+    def bucket(self, value: float) -> tuple[float, float | None] | None:
+        """Return the bounds of the bucket that is all that is known of a quantile; None if it is known better.
+
+        That is the first bucket of its histogram, or the one that contains both quantiles.
+        """
+        if self.at_most is not None and value <= self.at_most:
+            return 0.0, self.at_most
+        return None if self.above is None else (self.above, self.up_to)
+
 
 def exported_summary(
     specs: Sequence[MetricSpec], history: ScrapeHistory, *, start: float, peak: GpuPeak | None = None

@@ -22,11 +22,13 @@ from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.comparison.load_comparison import distinct_arms
 from servetop.reports.summary.recorded_run import recorded_run
 from servetop.reports.summary.replica_watches import replica_series
-from servetop.reports.summary.watch_rows import error_rate_reason
+from servetop.reports.summary.watch_rows import error_rate_reason, milliseconds
 from servetop.reports.summary.watch_summary import watch_summary
 
 _LATENCIES = {"ttft": "TTFT", "tpot": "TPOT", "itl": "ITL", "e2el": "E2EL", "queue": "time in the queue"}
 """Histograms of the engine, by their names on the engine page."""
+QUANTILES = {f"{each}_{key}_ms": (each, name) for key, name in _LATENCIES.items() for each in ("p50", "p90")}
+"""Keys of their quantiles, with what they are of."""
 _LIMITS = {"kv_bound": "KV-bound", "batch_bound": "batch-bound", "requests_wait": "requests wait", "failing": FAILING}
 
 Look = Callable[[RecordingReader, RunRecord], None]
@@ -39,8 +41,8 @@ class _Measured:
 
     watched: WatchedFigures | None
     server: WatchedServer
-    quantiles: Mapping[str, tuple[float | None, float | None]]
-    """p50 and p90 in seconds, by the name of the histogram."""
+    histograms: Mapping[str, ExportedMetric]
+    """Histograms of latencies in seconds, by their names."""
     limited: bool = True
     """Whether its limits are known; not for several servers together."""
 
@@ -94,14 +96,19 @@ def compare_watches(paths: Sequence[Path], *, look: Look | None = None) -> Watch
             )
         )
     names = dict.fromkeys(name for each in measured for name in each)
-    servers = [
-        ComparedServer(
-            name=name,
-            figures={key: tuple(figure(each.get(name)) for each in measured) for key, figure in FIGURES.items()},
-        )
-        for name in names
-    ]
-    return WatchComparison(remark=REMARK, watches=tuple(watches), servers=tuple(servers))
+    servers = tuple(_compared(name, [each.get(name) for each in measured]) for name in names)
+    return WatchComparison(remark=REMARK, watches=tuple(watches), servers=servers)
+
+
+def _compared(name: str, measured: Sequence[_Measured | None]) -> ComparedServer:
+    buckets = {key: [_bucket(each, key) for each in measured] for key in QUANTILES}
+    known = {key: each for key, each in buckets.items() if any(each)}
+    return ComparedServer(
+        name=name,
+        figures={key: tuple(figure(each) for each in measured) for key, figure in FIGURES.items()},
+        at_least={key: tuple(None if each is None else each[0] for each in found) for key, found in known.items()},
+        at_most={key: tuple(None if each is None else each[1] for each in found) for key, found in known.items()},
+    )
 
 
 def _read(reader: RecordingReader, look: Look | None) -> tuple[WatchSummary, dict[str, _Measured]]:
@@ -115,26 +122,32 @@ def _read(reader: RecordingReader, look: Look | None) -> tuple[WatchSummary, dic
 
 def _measured(reader: RecordingReader, summary: WatchSummary) -> dict[str, _Measured]:
     """Return what was counted by the name of each server, and by "" for all together."""
-    exported = {each.name: _known_quantiles(each) for each in summary.engine_metrics or () if each.p90 is not None}
+    exported = {each.name: each for each in summary.engine_metrics or () if each.p90 is not None}
     replicas, whole = summary.replicas or (), summary.watched
-    found = {"": _Measured(watched=whole, server=summary.server, quantiles=exported, limited=not replicas)}
+    found = {"": _Measured(watched=whole, server=summary.server, histograms=exported, limited=not replicas)}
     for each, (facts, series) in zip(replicas, replica_series(reader) if replicas else (), strict=True):
-        quantiles = _quantiles(facts, series)
-        found[each.name] = _Measured(watched=each.watched, server=each.server, quantiles=quantiles)
+        histograms = _histograms(facts, series)
+        found[each.name] = _Measured(watched=each.watched, server=each.server, histograms=histograms)
     return found
 
 
-def _quantiles(facts: EngineFacts | None, series: ScrapeHistory) -> Mapping[str, tuple[float | None, float | None]]:
+def _histograms(facts: EngineFacts | None, series: ScrapeHistory) -> Mapping[str, ExportedMetric]:
     specs = [] if facts is None else [spec for spec in exported_metrics(facts) if spec.name in _LATENCIES.values()]
-    found = exported_summary(specs, series, start=0.0) or ()
-    return {each.name: _known_quantiles(each) for each in found}
+    return {each.name: each for each in exported_summary(specs, series, start=0.0) or ()}
 
 
-def _known_quantiles(metric: ExportedMetric) -> tuple[float | None, float | None]:
-    """Return p50 and p90; None for one in the first bucket, of which only the bound is known."""
-    bound = 0.0 if metric.at_most is None else metric.at_most
-    low, high = (None if value is None or 0 < value <= bound else value for value in (metric.value, metric.p90))
-    return low, high
+def _bucket(each: _Measured | None, key: str) -> tuple[float, float | None] | None:
+    """Return the bounds in milliseconds of the bucket that is all that is known of a quantile, else None."""
+    metric, value = _histogram(each, key)
+    bucket = None if metric is None or value is None else metric.bucket(value)
+    return None if bucket is None else milliseconds(bucket)
+
+
+def _histogram(each: _Measured | None, key: str) -> tuple[ExportedMetric | None, float | None]:
+    """Return the histogram of a quantile, and the quantile as interpolated, in seconds."""
+    quantile, name = QUANTILES[key]
+    metric = None if each is None else each.histograms.get(name)
+    return metric, None if metric is None else metric.value if quantile == "p50" else metric.p90
 
 
 _Figure = Callable[[_Measured | None], float | None]
@@ -148,10 +161,10 @@ def _server(name: str) -> _Figure:
     return lambda each: None if each is None else getattr(each.server, name)
 
 
-def _quantile(name: str, place: int) -> _Figure:
+def _quantile(key: str) -> _Figure:
     def figure(each: _Measured | None) -> float | None:
-        value = None if each is None or name not in each.quantiles else each.quantiles[name][place]
-        return None if value is None else value * MS_PER_S
+        _, value = _histogram(each, key)
+        return None if value is None or _bucket(each, key) is not None else value * MS_PER_S
 
     return figure
 
@@ -185,9 +198,9 @@ FIGURES: Mapping[str, _Figure] = {
     "prompt_throughput": _watched("prompt_throughput"),
     "error_rate": _watched("error_rate"),
     **{
-        f"{quantile}_{key}_ms": _quantile(name, place)
-        for key, name in _LATENCIES.items()
-        for place, quantile in enumerate(("p50", "p90"))
+        key: _quantile(key) if key in QUANTILES else _watched(key)
+        for key in (f"{of}_{name}_ms" for name in _LATENCIES for of in ("mean", "p50", "p90"))
+        if key != "mean_itl_ms"
     },
     "max_running": _server("max_running"),
     "max_waiting": _server("max_waiting"),

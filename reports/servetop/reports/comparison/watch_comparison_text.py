@@ -9,7 +9,7 @@ from rich.console import Group
 from servetop.analysis.comparison.watch_comparison import ComparedServer, ComparedWatch, WatchComparison
 from servetop.core.text import formats
 from servetop.reports.markdown import escaped, table
-from servetop.reports.summary.watch_rows import error_rate_text
+from servetop.reports.summary.watch_rows import bucket_text, error_rate_text
 from servetop.reports.tables import cell, light_table, titled
 
 _Format = Callable[[float | None], str]
@@ -23,10 +23,12 @@ def _time(value: float | None) -> str:
     return formats.UNKNOWN if value is None else formats.clock(value)
 
 
+_NAMES = {"ttft": "TTFT", "tpot": "TPOT", "itl": "ITL", "e2el": "E2EL", "queue": "in the queue"}
 _LATENCY_ROWS: dict[str, tuple[str, _Format]] = {
-    f"{quantile}_{key}_ms": (f"{name} {quantile}, ms", formats.in_full)
-    for key, name in (("ttft", "TTFT"), ("tpot", "TPOT"), ("itl", "ITL"), ("e2el", "E2EL"), ("queue", "in the queue"))
-    for quantile in ("p50", "p90")
+    f"{of}_{key}_ms": (f"{name} {of}, ms", formats.in_full)
+    for key, name in _NAMES.items()
+    for of in ("mean", "p50", "p90")
+    if (key, of) != ("itl", "mean")
 }
 ROWS: dict[str, tuple[str, _Format]] = {
     "seconds": ("watched", _time),
@@ -118,9 +120,17 @@ def server_rows(server: ComparedServer) -> Iterator[list[str]]:
     """Yield name and values of the figures that at least one watch has, with the change if there are two."""
     for key, (name, text) in ROWS.items():
         values = server.figures[key]
-        if all(value is None for value in values):
+        if key not in server.at_least and all(value is None for value in values):
             continue
         change = [] if len(values) != 2 else [formats.UNKNOWN]
         if change and key not in _WITHOUT_CHANGE:
             change = [formats.signed_percent(server.change(key))]
-        yield [name, *map(text, values), *change]
+        yield [name, *(_text(server, key, watch, text) for watch in range(len(values))), *change]
+
+
+def _text(server: ComparedServer, key: str, watch: int, text: _Format) -> str:
+    """Return a figure, or the bounds that are all that is known of it."""
+    low = server.at_least.get(key, ())[watch : watch + 1]
+    if low and low[0] is not None:
+        return bucket_text((low[0], server.at_most[key][watch]))
+    return text(server.figures[key][watch])

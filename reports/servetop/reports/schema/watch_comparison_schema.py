@@ -8,7 +8,7 @@ from typing import Any
 from servetop.analysis.comparison.watch_comparison import WatchComparison
 from servetop.reports.schema.summary_schema import object_schema
 
-VERSION = "1.1"
+VERSION = "1.2"
 """The major version changes when a key is removed or changes its meaning, the minor version when one is added."""
 
 

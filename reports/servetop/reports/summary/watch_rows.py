@@ -165,16 +165,22 @@ def _quantile_texts(metric: ExportedMetric | None) -> list[str]:
 def _quantile_text(seconds: float | None, metric: ExportedMetric) -> str:
     if seconds is None:
         return formats.UNKNOWN
-    if metric.at_most is not None and seconds <= metric.at_most:
-        return f"≤{_milliseconds(metric.at_most)}"
-    if metric.above is None:
-        return _milliseconds(seconds)
-    end = "" if metric.up_to is None else _milliseconds(metric.up_to)
-    return f"{_milliseconds(metric.above)}–{end}" if end else f">{_milliseconds(metric.above)}"
+    bucket = metric.bucket(seconds)
+    return formats.in_full(seconds * MS_PER_S) if bucket is None else bucket_text(milliseconds(bucket))
 
 
-def _milliseconds(seconds: float) -> str:
-    return formats.in_full(seconds * MS_PER_S)
+def milliseconds(bucket: tuple[float, float | None]) -> tuple[float, float | None]:
+    """Return the bounds of a bucket in milliseconds, from seconds."""
+    low, high = bucket
+    return low * MS_PER_S, None if high is None else high * MS_PER_S
+
+
+def bucket_text(bucket: tuple[float, float | None]) -> str:
+    """Return the bounds of a bucket: `≤300` for the first one, `500–1,000`, or `>10,000` for the last one."""
+    low, high = bucket
+    if high is None:
+        return f">{formats.in_full(low)}"
+    return f"{formats.in_full(low)}–{formats.in_full(high)}" if low else f"≤{formats.in_full(high)}"
 
 
 def _known(value: float | None, text: Callable[[float], str]) -> str | None:

@@ -15,8 +15,8 @@ from servetop.core.errors import EngineError, UsageError, system_reason
 from servetop.core.text.sanitize import sanitize_line
 from servetop.engines.control.server_url import ServerUrl
 
-_NAMED = re.compile(r"([\w.-]+)\s*=\s*(\S+)")
-"""`name = URL`; a URL has a colon before its first equals sign."""
+_NAMED = re.compile(r"([\w.:-]+)\s*=\s*(\S+)")
+"""`name = URL`; a URL has a slash before its first equals sign."""
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 MOST_SERVERS = 500
 """Servers of one watch at most."""
