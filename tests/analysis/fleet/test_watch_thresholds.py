@@ -20,6 +20,9 @@ from servetop.core.errors import UsageError
         ("preemptions/s<0.5", "preemptions/s", "<", 0.5),
         ("ttft_p90<500ms", "ttft_p90", "<", 0.5),
         ("queue_p50<=1.5s", "queue_p50", "<=", 1.5),
+        ("e2el_p95<20s", "e2el_p95", "<", 20.0),
+        ("p99_ttft<500ms", "ttft_p99", "<", 0.5),
+        ("p99_ttft_ms<=500", "ttft_p99", "<=", 0.5),
         ("output_tokens/s>=100", "output_tokens/s", ">=", 100.0),
     ],
 )
@@ -39,8 +42,10 @@ def test_a_condition_is_a_metric_and_a_limit_with_its_unit(text: str, metric: st
         ("waiting<5ms", "the limit of waiting is a number without a unit"),
         ("ttft_p90<0.5", "the limit of ttft_p90 is ms or s, as in 500ms"),
         ("ttft_p90<1.2.3s", "'1.2.3' is not a number"),
-        ("ttft_p99<500ms", "a watch has no metric 'ttft_p99': use ttft_p90"),
-        ("p99_ttft_ms<=500", "a watch has no metric 'p99_ttft_ms'"),
+        ("ttft_p42<500ms", "a watch has no metric 'ttft_p42': use ttft_p9"),
+        ("p42_ttft_ms<=500", "a watch has no metric 'p42_ttft_ms'"),
+        ("p99_ttft<500", "the limit of ttft_p99 is ms or s, as in 500ms"),
+        ("p99_ttft_ms<5%", "the limit of ttft_p99 is ms or s, as in 500ms"),
     ],
 )
 def test_anything_else_is_refused_with_what_to_write(text: str, message: str) -> None:

@@ -30,6 +30,14 @@ def test_a_latency_is_slow_for_as_long_however_rare_the_pages_are(tmp_path: Path
     assert judged(path, "ttft_p90<2s", hold=300.0) == ThresholdResult()
 
 
+@pytest.mark.parametrize(("quantile", "limit"), [("p50", 750), ("p90", 950), ("p95", 975), ("p99", 995)])
+def test_a_quantile_is_interpolated_in_its_bucket(tmp_path: Path, quantile: str, limit: int) -> None:
+    """From second 110 on all requests take from 0.5 to 1 s."""
+    path = watch_of_pages(tmp_path / "watch.servetop", every=1.0, seconds=200.0, slow_from=103.0)
+    assert judged(path, f"ttft_{quantile}<={limit}ms") == ThresholdResult()
+    assert judged(path, f"{quantile}_ttft_ms<={limit - 5}").broken
+
+
 @pytest.mark.parametrize("every", [15.0, 60.0])
 def test_ten_seconds_in_which_a_page_arrives_have_what_it_ends_and_the_next_ones_what_follows(
     tmp_path: Path, every: float

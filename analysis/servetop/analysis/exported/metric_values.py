@@ -128,6 +128,19 @@ def metric_values(specs: Sequence[MetricSpec], periods: Periods) -> list[Exporte
     return [value for spec in specs for value in _values_of(spec, periods, by_name)]
 
 
+def histogram_quantile(spec: MetricSpec, periods: Periods, share: float) -> FloatArray | None:
+    """Return a quantile of a histogram (share 0 to 1) in each period, NaN for those without observations.
+
+    It is interpolated within its bucket; shape (periods,). None if the histogram was not exported.
+    """
+    names = {column.name for column in periods.columns}
+    source = next((name for name in spec.samples[0] if name in names), None)
+    if source is None:
+        return None
+    own = [number for number, column in enumerate(periods.columns) if column.name == source]
+    return _quantile_of_each(share, *_cumulative(periods, own))
+
+
 def _values_of(spec: MetricSpec, periods: Periods, by_name: Mapping[str, list[int]]) -> list[ExportedValue]:
     found = [next((name for name in names if name in by_name), None) for names in spec.samples]
     sources = [name for name in found if name is not None]

@@ -22,12 +22,14 @@ RATES = {
 }
 """Rates, with the counters that they are of."""
 LATENCIES = {"ttft": "TTFT", "itl": "ITL", "tpot": "TPOT", "e2el": "E2EL", "queue": "time in the queue"}
-"""Latencies of the engine's histograms, with their names on the engine page; `_p50` or `_p90` follows."""
-QUANTILES = ("p50", "p90")
+"""Latencies of the engine's histograms, with their names on the engine page; `_` and a quantile follow."""
+QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 ERROR_RATE = "error_rate"
 """The share of requests that the server failed, by its own counters."""
 METRICS = (*GAUGES, ERROR_RATE, *RATES, *(f"{name}_{quantile}" for name in LATENCIES for quantile in QUANTILES))
 _PATTERN = re.compile(r"\s*(?P<metric>[a-z][\w/]*)\s*(?P<sign><=|>=|<|>)\s*(?P<limit>[\d.]+)\s*(?P<unit>%|[a-z]*)\s*")
+_OF_RUN = re.compile(r"(p\d+)_([a-z0-9]+?)(_ms)?")
+"""How conditions on a run name a quantile: `p99_ttft<500ms` or `p99_ttft_ms<500`, the same as `ttft_p99<500ms`."""
 _SCALES = {"%": {"%": 0.01}, "": {"": 1.0}, "s": {"ms": 1e-3, "s": 1.0}}
 
 
@@ -36,6 +38,7 @@ class WatchThreshold:
     """A condition on one metric of a server, at any time."""
 
     metric: str
+    """One of METRICS."""
     sign: str
     limit: float
     """A share, a number, a rate per second, or seconds."""
@@ -65,8 +68,10 @@ def parse_watch_threshold(text: str) -> WatchThreshold:
             f"{text!r} is not a threshold of a watch: use METRIC<LIMIT, as in kv_usage<90% or ttft_p90<500ms"
         )
     metric, unit = match["metric"], match["unit"]
+    if (of_run := _OF_RUN.fullmatch(metric)) is not None and f"{of_run[2]}_{of_run[1]}" in METRICS:
+        metric, unit = f"{of_run[2]}_{of_run[1]}", unit or ("ms" if of_run[3] else "")
     if metric not in METRICS:
-        close = difflib.get_close_matches(metric, METRICS, n=3, cutoff=0.5) or METRICS
+        close = difflib.get_close_matches(metric, METRICS, n=4, cutoff=0.5) or METRICS
         raise UsageError(f"{text!r}: a watch has no metric {metric!r}: use {', '.join(close)}")
     kind = {**GAUGES, ERROR_RATE: "%", **dict.fromkeys(RATES, "")}.get(metric, "s")
     try:

@@ -10,13 +10,15 @@ import numpy as np
 from servetop.analysis.diagnosis.run_record import RunRecord
 from servetop.analysis.diagnosis.trailing import trailing_all
 from servetop.analysis.engine_gauges import kv_usages
-from servetop.analysis.exported.metric_values import metric_values, periods_between
+from servetop.analysis.exported.metric_spec import MetricKind
+from servetop.analysis.exported.metric_values import histogram_quantile, periods_between
 from servetop.analysis.exported.scrape_history import ScrapeHistory
 from servetop.analysis.fleet.failed_requests import failed_share
 from servetop.analysis.fleet.watch_thresholds import (
     ERROR_RATE,
     GAUGES,
     LATENCIES,
+    QUANTILES,
     RATES,
     ThresholdResult,
     WatchThreshold,
@@ -97,7 +99,7 @@ def _values(
     if metric == ERROR_RATE:
         return _error_rate(series, seconds=seconds), WINDOW
     name, _, quantile = metric.partition("_")
-    return _quantiles(facts, series, LATENCIES[name], quantile, seconds=seconds), WINDOW
+    return _quantiles(facts, series, LATENCIES[name], QUANTILES[quantile], seconds=seconds), WINDOW
 
 
 def _kv(history: TickHistory, facts: EngineFacts | None) -> FloatArray:
@@ -117,7 +119,7 @@ def _rate(history: TickHistory, counter: str) -> FloatArray:
 
 
 def _quantiles(
-    facts: EngineFacts | None, series: ScrapeHistory, name: str, quantile: str, *, seconds: float
+    facts: EngineFacts | None, series: ScrapeHistory, name: str, share: float, *, seconds: float
 ) -> FloatArray:
     """Return a quantile for each whole ten seconds; NaN where no request was counted.
 
@@ -127,14 +129,15 @@ def _quantiles(
     specs = [] if facts is None else [spec for spec in exported_metrics(facts) if spec.name == name]
     edges, positions = _edges(series, seconds)
     unknown = np.full(max(len(edges) - 1, 0), np.nan)
-    if not specs or len(positions) < 2:
+    if len(positions) < 2:
         return unknown
-    values = metric_values(specs, periods_between(series, positions))
-    found = next((each for each in values if each.p90 is not None), None)
-    if found is None or found.p90 is None:
+    periods = periods_between(series, positions)
+    found = [histogram_quantile(each, periods, share) for each in specs if each.kind is MetricKind.QUANTILES]
+    values = next((each for each in found if each is not None), None)
+    if values is None:
         return unknown
     period = _periods_of(edges, series, positions)
-    return np.where(period >= 0, (found.p90 if quantile == "p90" else found.values)[period], np.nan)
+    return np.where(period >= 0, values[period], np.nan)
 
 
 def _error_rate(series: ScrapeHistory, *, seconds: float) -> FloatArray:
