@@ -69,10 +69,13 @@ check: .venv/.installed  ## check formatting, lint, types and import rules
 format: .venv/.installed  ## format the code and apply the fixes of ruff
 	$(BIN)/ruff format . && $(BIN)/ruff check --fix .
 
+# Real engines need both cores, and their tests measure: one after the other, after all others.
+ONE_BY_ONE = $(wildcard tests/integration/test_real_*.py) tests/integration/test_containers.py
+
 integration: .venv/.installed  ## test the whole command with real vLLM, llama.cpp, Triton, podman, Prometheus and a browser (installs them once, 15 minutes)
 	bash tests/integration/install.sh && bash tests/integration/install_browser.sh && bash tests/integration/install_prometheus.sh
-	$(BIN)/python -m pytest -q -n 4 --dist worksteal -m integration tests/cli tests/tui tests/engines
-	$(BIN)/python -m pytest -q -rs --durations 12 -m integration tests/integration
+	$(BIN)/python -m pytest -q -rs -n 4 --dist worksteal -m integration tests/integration tests/cli tests/tui tests/engines $(addprefix --ignore=,$(ONE_BY_ONE))
+	$(BIN)/python -m pytest -q -rs --durations 12 -m integration $(ONE_BY_ONE)
 
 integration-all:  ## the same with transformers serve, Ray Serve LLM and the loaders of AIPerf and guidellm (6 more minutes to install, 3 to run)
 	SERVETOP_INTEGRATION=all $(MAKE) integration
