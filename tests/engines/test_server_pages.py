@@ -22,7 +22,7 @@ Row = tuple[str, str, float]
 
 def found(pages: ServerPages | dict[str, bytes], path: str, names: frozenset[str]) -> list[Row]:
     """Name, labels and value of each row."""
-    rows, values = page_rows(pages, path, names)
+    rows, values, _ = page_rows(pages, path, names)
     return sorted((name, row.labels_text, value) for (name, row), value in zip(rows, values, strict=True))
 
 
@@ -47,8 +47,8 @@ def test_the_rows_of_pages_that_differ_in_values_are_the_same_objects() -> None:
     memory, known = PageMemory(), []
     for value in (1.0, 2.0, math.inf):
         pages = ServerPages({"/metrics": f"a {value}\nc 3\n".encode()}, memory)
-        rows, values = page_rows(pages, "/metrics", NAMES[0])
+        rows, values, _ = page_rows(pages, "/metrics", NAMES[0])
         known.append(rows)
-        assert (values, page_rows(pages, "/metrics", NAMES[2])[1]) == ([value], [3.0])
+        assert (values, page_rows(pages, "/metrics", NAMES[2]).values) == ([value], [3.0])
     assert known[1] is known[2], "of the first page the second reader was not known"
     assert page_rows(ServerPages({}, memory), "/metrics", NAMES[0])[0] == ()

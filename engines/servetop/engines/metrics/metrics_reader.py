@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from functools import cached_property
@@ -13,7 +13,7 @@ from servetop.analysis.exported.failure_counters import SHARED_SERIES
 from servetop.core.bounds import LARGEST_VALUE
 from servetop.core.events import EngineSample
 from servetop.engines.metrics.prometheus_text import PrometheusSample, is_text
-from servetop.engines.metrics.server_pages import page_rows
+from servetop.engines.metrics.server_pages import PageRows, page_rows
 from servetop.engines.server_facts import ServerFacts
 
 GAUGES = tuple(each.name for each in fields(EngineSample) if not each.name.startswith("scrape_"))
@@ -22,10 +22,24 @@ GAUGES = tuple(each.name for each in fields(EngineSample) if not each.name.start
 SCRAPE_TIMEOUT = 1.0
 """Seconds until a scrape times out; a later page would be too old to show as current."""
 _NUMBER = re.compile(r"[0-9]{1,15}")
+_KV_FIELDS = ("kv_usage", "kv_blocks_used", "kv_blocks_total")
 
-Found = Mapping[str, list[PrometheusSample]]
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """The rows of a page that a reader wants, by name and each with its place, and the values by place."""
+
+    rows: Mapping[str, Sequence[tuple[int, PrometheusSample]]]
+    """Only the labels of these samples count: they may be of an earlier page with the same rows."""
+    values: Sequence[float]
+
+    def labels(self, name: str, label: str) -> Iterable[str]:
+        """Yield the value of a label on each row of a series; empty for a row without it."""
+        return (row.labels.get(label, "") for _, row in self.rows.get(name, ()))
 
 
+Places = tuple[int, ...]
+"""The places of rows, by which their values are found."""
 Pages = Mapping[str, bytes]
 """Bodies of the fetched pages, by path."""
 
@@ -62,8 +76,17 @@ class FieldSource(Protocol):
         """The names of the series that are read."""
         ...
 
-    def value(self, found: Found) -> float | None:
-        """Return the value by the rows of a page; None if it is not there, or impossible."""
+    @property
+    def absent(self) -> float | None:
+        """Value if the series is missing."""
+        ...
+
+    def places(self, found: Found) -> Places | None:
+        """Return the rows that count, by names and labels alone; None if the series is missing."""
+        ...
+
+    def total(self, values: Sequence[float]) -> float | None:
+        """Aggregate the values of these rows; None if that is impossible."""
         ...
 
 
@@ -87,12 +110,14 @@ class MetricSeries:
     absent: float | None = None
     """Value if the series is missing: 0 for a counter that appears with its first increment."""
 
-    def value(self, found: Found) -> float | None:
-        """Aggregate the rows; None if there are none, or if the value is negative, NaN or above LARGEST_VALUE."""
-        rows = next((found[name] for name in self.names if name in found), [])
-        values = [row.value for row in rows if not self.labels or self.labels.items() <= row.labels.items()]
-        if not values:
-            return self.absent
+    def places(self, found: Found) -> Places | None:
+        """Return the rows of the first series on the page that have the labels; None if there are none."""
+        rows = next((found.rows[name] for name in self.names if name in found.rows), ())
+        places = (place for place, row in rows if not self.labels or self.labels.items() <= row.labels.items())
+        return tuple(places) or None
+
+    def total(self, values: Sequence[float]) -> float | None:
+        """Aggregate the values, at least one; None if one is negative, or their sum NaN or above LARGEST_VALUE."""
         total = sum(values) * self.scale
         if min(values) < 0 or not 0 <= total <= LARGEST_VALUE:
             return None
@@ -134,13 +159,33 @@ class CacheInfo:
 
     def total(self, found: Found) -> float | None:
         """Return the usable blocks, summed over the ranks."""
-        counts = [int(text) for text in _labels(found, self.name, self.blocks) if _NUMBER.fullmatch(text)]
-        reserved = 0 if self.reserved_unless in found else self.reserved
+        counts = [int(text) for text in found.labels(self.name, self.blocks) if _NUMBER.fullmatch(text)]
+        reserved = 0 if self.reserved_unless in found.rows else self.reserved
         return float(sum(count - reserved for count in counts)) if counts and min(counts) > reserved else None
 
     def tokens_per_block(self, found: Found) -> int | None:
         """Return the tokens per block of the first rank."""
-        return next((int(text) for text in _labels(found, self.name, self.block_size) if _NUMBER.fullmatch(text)), None)
+        return next((int(text) for text in found.labels(self.name, self.block_size) if _NUMBER.fullmatch(text)), None)
+
+
+def value_of(source: FieldSource, found: Found) -> float | None:
+    """Return the value of a field by the rows of a page; None if it is not there, or impossible."""
+    return _value(source, source.places(found), found.values)
+
+
+def _value(source: FieldSource, places: Places | None, values: Sequence[float]) -> float | None:
+    return source.absent if places is None else source.total([values[place] for place in places])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Layout:
+    """What a `MetricMap` finds in the rows of a page whatever their values are."""
+
+    names: Set[str]
+    places: Mapping[str, Places | None]
+    """The rows of each field."""
+    cached_blocks: float | None
+    """The size of the KV cache by labels."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,21 +207,25 @@ class MetricMap:
 
     def sample(self, pages: Pages, *, start: float, end: float) -> EngineSample | None:
         """Convert the page to a sample; None if none of the table's series is on it, or for HTML and JSON."""
-        found = self._scan(pages)
-        if not found.keys() - SHARED_SERIES and not (self.lazy and self.path in pages and is_text(pages[self.path])):
+        found = page_rows(pages, self.path, self._series)
+        layout = found.derived.get(id(self))
+        if layout is None:
+            layout = found.derived[id(self)] = self._layout(found)
+        if not layout.names - SHARED_SERIES and not (self.lazy and self.path in pages and is_text(pages[self.path])):
             return None
-        values = {name: series.value(found) for name, series in self.fields.items()}
+        places = layout.places
+        values = {name: _value(series, places[name], found.values) for name, series in self.fields.items()}
         if values.get("kv_blocks_total") is None and self.cache is not None:
-            values["kv_blocks_total"] = self.cache.total(found)
-        return with_derived_kv_usage(EngineSample(scrape_start=start, scrape_end=end, **values))
+            values["kv_blocks_total"] = layout.cached_blocks
+        return EngineSample(scrape_start=start, scrape_end=end, **with_derived_usage(values))
 
     def facts(self, pages: Pages) -> ServerFacts:
         """Read the size of the KV cache, and the batch-size limit if it is exported."""
         found = self._scan(pages)
         total = self.cache.total(found) if self.cache else None
         if (series := self.fields.get("kv_blocks_total")) is not None:
-            total = series.value(found) or total
-        limit = self.fields["max_num_seqs"].value(found) if "max_num_seqs" in self.fields else None
+            total = value_of(series, found) or total
+        limit = value_of(self.fields["max_num_seqs"], found) if "max_num_seqs" in self.fields else None
         return ServerFacts(
             kv_blocks_total=None if total is None else round(total),
             block_size=self.cache.tokens_per_block(found) if self.cache else self.block_size,
@@ -197,31 +246,48 @@ class MetricMap:
         cache = (self.cache.name, self.cache.reserved_unless) if self.cache else ()
         return frozenset([*cache, *(name for series in self.fields.values() for name in series.names)]) - {""}
 
+    def _layout(self, page: PageRows) -> _Layout:
+        found = _by_name(page)
+        places = {name: source.places(found) for name, source in self.fields.items()}
+        return _Layout(found.rows.keys(), places, None if self.cache is None else self.cache.total(found))
+
     def _scan(self, pages: Pages) -> Found:
-        found: dict[str, list[PrometheusSample]] = {}
-        for (name, row), value in zip(*page_rows(pages, self.path, self._series), strict=True):
-            found.setdefault(name, []).append(PrometheusSample(row.labels_text, value))
-        return found
+        return found_rows(pages, self.path, self._series)
+
+
+def found_rows(pages: Pages, path: str, names: frozenset[str]) -> Found:
+    """Return the rows of these series of a page; none if it was not fetched."""
+    return _by_name(page_rows(pages, path, names))
+
+
+def _by_name(page: PageRows) -> Found:
+    rows: dict[str, list[tuple[int, PrometheusSample]]] = {}
+    for place, (name, row) in enumerate(page.rows):
+        rows.setdefault(name, []).append((place, row))
+    return Found(rows, page.values)
 
 
 def with_derived_kv_usage(sample: EngineSample) -> EngineSample:
     """Derive KV usage or used blocks from the other values; a usage above 1 becomes None."""
-    usage, used, total = sample.kv_usage, sample.kv_blocks_used, sample.kv_blocks_total
+    values = {name: getattr(sample, name) for name in _KV_FIELDS}
+    derived = with_derived_usage(values)
+    if derived == values:
+        return sample
+    return replace(sample, kv_usage=derived["kv_usage"], kv_blocks_used=derived["kv_blocks_used"])
+
+
+def with_derived_usage(values: dict[str, float | None]) -> dict[str, float | None]:
+    """Return the values of fields by name with KV usage or used blocks derived, as `with_derived_kv_usage` does."""
+    usage, used, total = map(values.get, _KV_FIELDS)
     if usage is None and used is not None and total:
         usage = used / total
     if usage is not None and usage > 1:
         usage = None
     if used is None and usage is not None and total is not None:
         used = float(round(usage * total))
-    if (usage, used) == (sample.kv_usage, sample.kv_blocks_used):
-        return sample
-    return replace(sample, kv_usage=usage, kv_blocks_used=used)
+    return {**values, "kv_usage": usage, "kv_blocks_used": used}
 
 
 def not_exported(sample: EngineSample | None) -> tuple[str, ...]:
     """Return the fields that are None in this sample; all of them without a sample."""
     return tuple(name for name in GAUGES if getattr(sample, name, None) is None)
-
-
-def _labels(found: Found, name: str, label: str) -> Iterable[str]:
-    return (row.labels.get(label, "") for row in found.get(name, ()))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from servetop.analysis.exported.failure_counters import FAILURE_COUNTERS, FailureCounter
 from servetop.core.bounds import LARGEST_VALUE
-from servetop.engines.metrics.metrics_reader import FieldSource, Found
+from servetop.engines.metrics.metrics_reader import FieldSource, Found, Places
 
 
 def request_outcomes(*names: str, absent: float | None = None) -> Mapping[str, FieldSource]:
@@ -36,20 +36,20 @@ class OutcomeCount:
         """The names of all series that may be read."""
         return tuple(name for each in self.counters for name in (*each.names, *each.names_beside))
 
-    def value(self, found: Found) -> float | None:
-        """Return the sum; None if a value is negative, NaN or too large, `absent` if no series is on the page."""
+    def places(self, found: Found) -> Places | None:
+        """Return the rows of the first counter of which the page has any, those of failures or all of them."""
         for counter in self.counters:
-            own, beside = ([row for name in names for row in found.get(name, ())] for names in _names_of(counter))
+            own, beside = ([row for name in names for row in found.rows.get(name, ())] for names in _names_of(counter))
             if own or beside:
-                failed = [row for row in own if counter.is_failure(row.labels.get(counter.label, ""))]
-                return _sum([row.value for row in (failed if self.failed else [*own, *beside])])
-        return self.absent
+                failed = (row for row in own if counter.is_failure(row[1].labels.get(counter.label, "")))
+                return tuple(place for place, _ in (failed if self.failed else (*own, *beside)))
+        return None
+
+    def total(self, values: Sequence[float]) -> float | None:
+        """Return the sum; None if a value is negative, NaN or too large."""
+        total = sum(values)
+        return float(total) if min(values, default=0.0) >= 0 and 0 <= total <= LARGEST_VALUE else None
 
 
 def _names_of(counter: FailureCounter) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return counter.names, counter.names_beside
-
-
-def _sum(values: list[float]) -> float | None:
-    total = sum(values)
-    return float(total) if min(values, default=0.0) >= 0 and 0 <= total <= LARGEST_VALUE else None

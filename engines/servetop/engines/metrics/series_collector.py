@@ -6,7 +6,6 @@ import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import compress
 
 from servetop.analysis.exported.metric_spec import REPLICA, MetricKind, MetricSpec, wanted_labels
 from servetop.core.bounds import LARGEST_VALUE
@@ -77,12 +76,12 @@ class SeriesCollector:
             for series, adapter, value in lora_rows(page, self._wanted):
                 found[_with_pairs(series, [(ADAPTER, adapter)] if adapter else [])] = value
             keys, values = self._rows(pages, path)
-            possible = [abs(value) <= LARGEST_VALUE for value in values]  # False for NaN
-            if keys.differ and all(possible) and found.keys().isdisjoint(keys.texts):
+            if keys.differ and _all_possible(values) and found.keys().isdisjoint(keys.texts):
                 found.update(zip(keys.texts, values, strict=True))
                 continue
-            for key, value in compress(zip(keys.texts, values, strict=True), possible):
-                found[key] = found.get(key, 0.0) + value
+            for key, value in zip(keys.texts, values, strict=True):
+                if abs(value) <= LARGEST_VALUE:  # False for NaN
+                    found[key] = found.get(key, 0.0) + value
         if not self._last.keys() <= found.keys():
             found |= {key: value for key, value in self._last.items() if key not in found and self._is_counter(key)}
         self._last = found if len(found) <= MAX_SERIES else dict(list(found.items())[:MAX_SERIES])
@@ -93,7 +92,7 @@ class SeriesCollector:
 
     def _rows(self, pages: Pages, path: str) -> tuple[_Keys, Sequence[float]]:
         """Return the keys and the values of the wanted rows of a page."""
-        rows, values = page_rows(pages, path, self._names)
+        rows, values, _ = page_rows(pages, path, self._names)
         known = self._keys.get(path)
         if known is None or known.rows is not rows:
             texts = tuple(_key(name, self._wanted[name], row) for name, row in rows)
@@ -108,6 +107,12 @@ class SeriesCollector:
         """Return the newest reading, once."""
         reading, self._reading = self._reading, None
         return reading
+
+
+def _all_possible(values: Sequence[float]) -> bool:
+    """Whether no value is NaN or beyond LARGEST_VALUE."""
+    within = not values or (min(values) >= -LARGEST_VALUE and max(values) <= LARGEST_VALUE)
+    return within and not math.isnan(sum(values))  # NaN may be passed over by min and max, never by the sum
 
 
 def _key(name: str, kept: Sequence[str], row: PrometheusSample) -> str:

@@ -7,7 +7,8 @@ known of the pages of a server is kept from scrape to scrape, by a `PageMemory`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from servetop.engines.metrics.prometheus_text import PrometheusSample
 from servetop.engines.metrics.repeated_page import RepeatedPage
@@ -16,12 +17,24 @@ Rows = tuple[tuple[str, PrometheusSample], ...]
 """Name and sample of each row, in page order."""
 
 
+class PageRows(NamedTuple):
+    """The rows of some series of a page."""
+
+    rows: Rows
+    """With samples that may be of an earlier page."""
+    values: Sequence[float]
+    """The value of each row."""
+    derived: dict[int, Any]
+    """What readers, by their `id`, found out about the rows: kept for as long as pages have the same rows."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Wanted:
     """The rows that one reader wants, and where they are among those of all."""
 
     rows: Rows
     places: tuple[int, ...]
+    derived: dict[int, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, page: RepeatedPage, names: frozenset[str]) -> _Wanted:
@@ -83,20 +96,20 @@ class ServerPages(Mapping[str, bytes]):
     def __len__(self) -> int:
         return len(self._bodies)
 
-    def rows(self, path: str, names: frozenset[str]) -> tuple[Rows, Sequence[float]]:
-        """Return the rows of these series of a page, with samples that may be of an earlier one, and their values."""
+    def rows(self, path: str, names: frozenset[str]) -> PageRows:
+        """Return the rows of these series of a page."""
         if not self._memory.knows(path, names) or path not in self._values:
             self._values[path] = self._memory.values(path, page_text(self, path))
         wanted, values = self._memory.wanted(path, names), self._values[path]
-        return wanted.rows, [values[place] for place in wanted.places]
+        return PageRows(wanted.rows, [values[place] for place in wanted.places], wanted.derived)
 
 
-def page_rows(pages: Mapping[str, bytes], path: str, names: frozenset[str]) -> tuple[Rows, Sequence[float]]:
-    """Return the rows of these series of a page, and their values; those of `ServerPages` are the same objects."""
+def page_rows(pages: Mapping[str, bytes], path: str, names: frozenset[str]) -> PageRows:
+    """Return the rows of these series of a page; those of `ServerPages` are the same objects as before."""
     if isinstance(pages, ServerPages):
         return pages.rows(path, names)
     rows = RepeatedPage.of(page_text(pages, path), names).rows
-    return rows, [row.value for _, row in rows]
+    return PageRows(rows, [row.value for _, row in rows], {})
 
 
 def page_text(pages: Mapping[str, bytes], path: str) -> str:

@@ -6,12 +6,21 @@ So contradictory numbers of the KV cache are discarded.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from servetop.core.events import EngineSample
-from servetop.engines.metrics.metrics_reader import GAUGES, MetricMap, Pages, gauge, not_exported, with_derived_kv_usage
-from servetop.engines.metrics.prometheus_text import PrometheusSample, scan
+from servetop.engines.metrics.metrics_reader import (
+    GAUGES,
+    Found,
+    MetricMap,
+    Pages,
+    found_rows,
+    gauge,
+    not_exported,
+    value_of,
+    with_derived_kv_usage,
+)
 from servetop.engines.metrics.request_outcomes import request_outcomes
 from servetop.engines.server_facts import ServerFacts
 
@@ -53,7 +62,7 @@ class TritonPages:
             return None
         finished = _finished(pages)
         used, total = sample.kv_blocks_used, sample.kv_blocks_total
-        fraction = _FRACTION.value(_scan(pages, _BLOCKS))
+        fraction = value_of(_FRACTION, _rows(pages, _BLOCKS))
         if (used is not None and total is not None and used > total) or (fraction is not None and fraction > 1):
             sample = replace(sample, kv_blocks_used=None, kv_blocks_total=None, kv_usage=None)
         return with_derived_kv_usage(replace(sample, requests_finished_total=finished))
@@ -61,7 +70,7 @@ class TritonPages:
     def facts(self, pages: Pages) -> ServerFacts:
         """Read the KV blocks, their size and the batch-size limit."""
         sample = self.sample(pages, start=0.0, end=0.0)
-        size = _TOKENS_PER_BLOCK.value(_scan(pages, _BLOCKS))
+        size = value_of(_TOKENS_PER_BLOCK, _rows(pages, _BLOCKS))
         if sample is None or sample.kv_blocks_total is None:
             size = None
         total, limit = (sample.kv_blocks_total, sample.max_num_seqs) if sample else (None, None)
@@ -79,10 +88,10 @@ class TritonPages:
 
 
 def _finished(pages: Pages) -> float | None:
-    found = _scan(pages, _FINISHED)
-    counts = (gauge(_FINISHED, labels={"model": model}).value(found) for model in _MODELS)
+    found = _rows(pages, _FINISHED)
+    counts = (value_of(gauge(_FINISHED, labels={"model": model}), found) for model in _MODELS)
     return next((count for count in counts if count is not None), None)
 
 
-def _scan(pages: Pages, name: str) -> Mapping[str, list[PrometheusSample]]:
-    return scan(pages.get(_PAGE.path, b"").decode("utf-8", errors="replace"), (name,))
+def _rows(pages: Pages, name: str) -> Found:
+    return found_rows(pages, _PAGE.path, frozenset((name,)))
