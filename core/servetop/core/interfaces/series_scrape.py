@@ -10,7 +10,8 @@ from dataclasses import dataclass
 MAX_SERIES = 4096
 """Maximum series of one scrape; vLLM 0.32 has about 400."""
 _BYTES = 8
-
+_LEAST_WINDOW_BITS, _MEMORY_LEVEL = 10, 6
+"""zlib's buffers as large as the numbers, not 256 KiB: half the time for the same size, as clearing them takes most."""
 
 PROCESS_START = "process_start_time_seconds"
 """When the server process started, in seconds since 1970: a series of most Prometheus clients, of any engine."""
@@ -46,7 +47,10 @@ class MergedScrape(SeriesScrape):
 def pack_numbers(values: Iterable[float]) -> bytes:
     """Return little-endian float64 values, compressed by zlib."""
     numbers = tuple(values)
-    return zlib.compress(struct.pack(f"<{len(numbers)}d", *numbers))
+    unpacked = struct.pack(f"<{len(numbers)}d", *numbers)
+    window = min(max(len(unpacked).bit_length(), _LEAST_WINDOW_BITS), zlib.MAX_WBITS)
+    packer = zlib.compressobj(wbits=window, memLevel=_MEMORY_LEVEL)
+    return packer.compress(unpacked) + packer.flush()
 
 
 def unpack_numbers(packed: bytes, *, count: int) -> bytes | None:
