@@ -17,12 +17,14 @@ from servetop.analysis.fleet.pace_table import LEAST_TOKENS
 from servetop.analysis.fleet.slower_servers import (
     KEPT,
     PacedServer,
+    SlowerServers,
     slower_factors,
     slower_now,
     slower_text,
 )
-from servetop.analysis.fleet.token_times import TokenTimes
+from servetop.analysis.fleet.token_times import TokenPace, TokenTimes
 from servetop.analysis.series.tick_history import TickHistory
+from servetop.core.arrays import FloatArray
 from servetop.core.events import EngineSample
 from servetop.core.interfaces.series_scrape import SeriesScrape, pack_numbers
 from servetop.core.tick import TICK_SECONDS, ClientTick, Tick
@@ -195,3 +197,40 @@ def test_equal_servers_of_the_simulator_under_unequal_loads_are_not_named(
 def test_a_slowed_simulator_under_the_same_load_is_named(sequences: int, time_scale: float) -> None:
     servers = [simulated(0, sequences), simulated(1, sequences, time_scale=time_scale), simulated(2, sequences)]
     assert named(servers).keys() == {1}
+
+
+@pytest.mark.parametrize(
+    "gaps", [[3.0], [3.0, 3.25, 2.75], [1.0, 61.0, 4.0]], ids=["even", "uneven", "with a long one"]
+)
+def test_servers_that_are_followed_have_the_begin_of_all_times_searched_at_once(gaps: list[float]) -> None:
+    slow = Load(per_token=3 * STEP, prompt_tokens=300)
+    loads = [always(Load()), from_second(9, slow, until=22), from_second(25, slow), from_second(0, slow, until=12)]
+    servers, followed, at = [server(number, each) for number, each in enumerate([*loads, *loads[:1] * 4])], [], 4.0
+    alike, slower = SlowerServers(), 0
+    for gap in itertools.cycle(gaps):
+        if (at := at + gap) > SECONDS:
+            break
+        followed.append(alike.now(servers, at))
+        assert followed[-1] == slower_now(servers, at), at
+        slower += len(followed[-1])
+    assert slower >= 1
+
+
+def test_what_was_compared_before_is_not_compared_again() -> None:
+    sizes: list[int] = []
+
+    @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+    class Counted(PacedServer):
+        def pace(self, grid: FloatArray) -> TokenPace:
+            sizes.append(grid.size)
+            return PacedServer.pace(self, grid)
+
+    loads = [always(Load()), always(Load()), from_second(5, Load(per_token=3 * STEP, prompt_tokens=300))]
+    plain = [server(number, each) for number, each in enumerate(loads)]
+    servers = [Counted(number=each.number, group=each.group, times=each.times, history=each.history) for each in plain]
+    alike = SlowerServers()
+    assert alike.now(servers, 34.0).keys() == {2}
+    assert max(sizes) == 35
+    sizes.clear()
+    assert alike.now(servers, 37.0).keys() == {2}
+    assert max(sizes) == 3 + KEPT + 2

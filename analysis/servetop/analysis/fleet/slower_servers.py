@@ -31,6 +31,8 @@ _BLOCK = 3600
 """Readings that are compared at once, so that a day of many servers takes little memory."""
 LOOKBACK = 600.0
 """Seconds in which the begin is searched."""
+_MOST_STEPS = 60
+"""Readings since the last time up to which only these are compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -52,13 +54,47 @@ def slower_now(servers: Sequence[PacedServer], at: float) -> dict[int, tuple[flo
     few = slower_factors(servers, at - np.arange(KEPT + 1, -0.5, -1.0) * STEP)
     if not few.size or not (few[:, -1] > 0).any():
         return {}
-    grid = at - np.arange(min(LOOKBACK, max(at, STEP)) // STEP, -0.5, -1.0) * STEP
+    grid = _grid_until(at)
     factors = slower_factors(servers, grid)
     return {
         each.number: (float(row[-1]), _since(row, grid))
         for each, row in zip(servers, factors, strict=True)
         if row[-1] > 0
     }
+
+
+class SlowerServers:
+    """Which servers are slower at one time after the other: the begin is searched only in the time since the last."""
+
+    def __init__(self) -> None:
+        self._at = math.nan
+        self._found: dict[int, tuple[float, float]] = {}
+
+    def now(self, servers: Sequence[PacedServer], at: float) -> dict[int, tuple[float, float]]:
+        """Return what `slower_now` does."""
+        steps = (at - self._at) / STEP
+        found = None
+        if 0 < steps <= _MOST_STEPS and steps.is_integer():  # the same times are compared as before
+            found = self._continued(servers, at, steps=int(steps))
+        self._at, self._found = at, slower_now(servers, at) if found is None else found
+        return self._found
+
+    def _continued(
+        self, servers: Sequence[PacedServer], at: float, *, steps: int
+    ) -> dict[int, tuple[float, float]] | None:
+        """Return the same from what was found before; None if that does not suffice."""
+        grid = at - np.arange(steps + KEPT + 1, -0.5, -1.0) * STEP
+        oldest, found = float(_grid_until(at)[0]), dict[int, tuple[float, float]]()
+        for each, row in zip(servers, slower_factors(servers, grid), strict=True):
+            if not row[-1] > 0:
+                continue
+            since = _since(row[KEPT + 1 :], grid[KEPT + 1 :])
+            if math.isnan(since):
+                if each.number not in self._found:
+                    return None
+                since = self._found[each.number][1]
+            found[each.number] = float(row[-1]), max(since, oldest)
+        return found
 
 
 def slower_factors(servers: Sequence[PacedServer], grid: FloatArray) -> FloatArray:
@@ -98,6 +134,11 @@ def _factors_of_alike(servers: Sequence[PacedServer], grid: FloatArray) -> Float
             slower = slower_than_batch(table.part(part).after(remembered), FACTOR)[:, _BEFORE.size :]
             found[:, part] |= longer[:, part] & slower
     return np.where(found, table.seconds / usual, 0.0)
+
+
+def _grid_until(at: float) -> FloatArray:
+    """Return the times up to `at` in which the begin is searched, STEP apart."""
+    return at - np.arange(min(LOOKBACK, max(at, STEP)) // STEP, -0.5, -1.0) * STEP
 
 
 def _since(factors: FloatArray, grid: FloatArray) -> float:

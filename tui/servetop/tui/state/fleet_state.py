@@ -10,7 +10,7 @@ from servetop.analysis.diagnosis.diagnosis import Bottleneck, Diagnosis
 from servetop.analysis.fleet.fleet_text import differences, fleet_line, skew_text, totals_text
 from servetop.analysis.fleet.replica_row import ReplicaClass, ReplicaRow
 from servetop.analysis.fleet.row_order import RowOrder
-from servetop.analysis.fleet.slower_servers import slower_now
+from servetop.analysis.fleet.slower_servers import SlowerServers
 from servetop.core.interfaces.replica_change import ReplicaChange
 from servetop.core.interfaces.run_source import RunHeader, RunUpdate
 from servetop.core.interfaces.series_scrape import SeriesScrape
@@ -90,7 +90,7 @@ class FleetState:
         self._keep = keep
         self._replicas: dict[int, JudgedReplica] = {}
         self._pending = TickRows()
-        self._order = RowOrder()
+        self._order, self._slower = RowOrder(), SlowerServers()
         self._shown: FleetFrame | None = None
         self.until = 0.0
         """The end of the last tick that is judged."""
@@ -147,7 +147,7 @@ class FleetState:
         facts = {number: found for number, each in self._replicas.items() if (found := each.facts_at(at)) is not None}
         differs = differences(facts)
         compared = [paced for each in self._replicas.values() if (paced := each.compared(at)) is not None]
-        slower = slower_now(compared, at)
+        slower = self._slower.now(compared, at)
         rows = [
             each.row(at, differs=differs.get(number, ""), slower=slower.get(number), latencies=latencies)
             for number, each in self._replicas.items()
