@@ -10,12 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from servetop.analysis.series.tick_history import (
-    CLIENT_COLUMNS,
-    ENGINE_DELTA_COLUMNS,
-    GAUGE_COLUMNS,
-    TickHistory,
-)
+from servetop.analysis.series.client_columns import COUNT_GETTERS
+from servetop.analysis.series.tick_history import ENGINE_DELTA_COLUMNS, GAUGE_COLUMNS, TickHistory
 from servetop.core.config_values.watch_config import WatchConfig
 from servetop.core.events import EngineSample, Note, RunEnd, Severity
 from servetop.core.interfaces.run_source import EngineFacts, RunHeader
@@ -118,7 +114,7 @@ def test_a_history_of_merged_ticks_is_that_of_the_ticks_made_from_them(record: R
     ticks = ticks_of(record(5 * MINUTE, tick=lambda number: watched_tick(number, gpus=1)))
     merged, made = TickHistory(ticks), TickHistory(list(ticks))
     assert len(merged) == len(made) == 5 * MINUTE
-    for name in (*CLIENT_COLUMNS, *GAUGE_COLUMNS, *ENGINE_DELTA_COLUMNS, "first_tokens", "throttled"):
+    for name in (*COUNT_GETTERS, *GAUGE_COLUMNS, *ENGINE_DELTA_COLUMNS, "throttled"):
         np.testing.assert_allclose(merged.column(name), made.column(name), atol=1e-9)
     assert merged.ticks[333].engine == made.ticks[333].engine
 

@@ -29,13 +29,12 @@ class PagedColumns:
         self._uniform: dict[str, tuple[float, int]] = {}
         """The value and the number of entries of each column that has one value only, which has no other entries."""
         self._any = next(iter(names))
+        self._evicted = 0
+        """How many entries of each column are in the scratch store."""
 
     def __len__(self) -> int:
-        return self._evicted + self._uniform.get(self._any, (0.0, len(self._newest[self._any])))[1]
-
-    @property
-    def _evicted(self) -> int:
-        return PAGE * len(self._pages[self._any])
+        uniform = self._uniform.get(self._any)
+        return self._evicted + (len(self._newest[self._any]) if uniform is None else uniform[1])
 
     def extend(self, name: str, values: Iterable[float]) -> None:
         """Append entries to one column; all columns must have the same length before they are read."""
@@ -44,14 +43,21 @@ class PagedColumns:
 
     def extend_array(self, name: str, values: FloatArray) -> None:
         """Append the entries of an array to one column, as `extend`; as long as all are equal they take no memory."""
-        value, count = self._uniform.get(name, (float(values[0]) if values.size else 0.0, 0))
-        is_first = count or not (self._newest[name] or len(self._pages[name]))
-        same = values.size and (values[0] == value or (math.isnan(values[0]) and math.isnan(value)))
-        if is_first and same and is_uniform(values):
-            self._uniform[name] = value, count + values.size
+        if values.size and is_uniform(values):
+            self.extend_equal(name, float(values[0]), values.size)
             return
         self._spread(name)
         self._newest[name].frombytes(np.ascontiguousarray(values, dtype=np.float64).tobytes())
+
+    def extend_equal(self, name: str, value: float, count: int) -> None:
+        """Append `count` equal entries to one column, which take no memory as long as all before are the same."""
+        before, known = self._uniform.get(name, (value, 0))
+        is_first = known or not (self._newest[name] or self._evicted)
+        if is_first and (value == before or (math.isnan(value) and math.isnan(before))):
+            self._uniform[name] = before, known + count
+            return
+        self._spread(name)
+        self._newest[name].extend(array("d", [value]) * count)
 
     def _spread(self, name: str) -> None:
         """Store the entries of a column one by one."""
@@ -70,12 +76,13 @@ class PagedColumns:
                 self._sums[name].append(_added(self._sums[name][-1], np.array(page)))
                 self._pages[name].append(page.tobytes())
             del values[:leaving]
+        self._evicted += max(leaving, 0)
 
     def drop_first(self, count: int) -> None:
         """Drop the first entries permanently; sums still include them. Not valid after `evict` has moved entries."""
         for name, sums in self._sums.items():
-            self._spread(name)
             sums[-1] = self.total(name, stop=count)
+        self._uniform = {name: (value, max(known - count, 0)) for name, (value, known) in self._uniform.items()}
         for values in self._newest.values():
             del values[:count]
 
@@ -83,9 +90,11 @@ class PagedColumns:
         """Return entries `start` to `stop`, excluding `stop`; shape (stop - start,)."""
         start, stop, _ = slice(start, stop).indices(len(self))
         if name in self._uniform:
-            return np.full(max(stop - start, 0), self._uniform[name][0])
+            entries = np.empty(max(stop - start, 0))
+            entries.fill(self._uniform[name][0])
+            return entries
         evicted = self._evicted
-        newest = np.array(self._newest[name][max(start - evicted, 0) : max(stop - evicted, 0)], dtype=np.float64)
+        newest = np.array(self._newest[name][max(start - evicted, 0) : max(stop - evicted, 0)])
         if start >= evicted:
             return newest
         first, last = start // PAGE, -(-min(stop, evicted) // PAGE)

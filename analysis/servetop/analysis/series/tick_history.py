@@ -9,6 +9,15 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from operator import attrgetter
 
+from servetop.analysis.series.client_columns import (
+    COUNT_GETTERS,
+    LOAD_COLUMNS,
+    OBJECTIVE_COLUMNS,
+    VALUE_GETTERS,
+    ClientColumns,
+    append_entries,
+    number,
+)
 from servetop.analysis.series.paged_columns import PagedColumns
 from servetop.analysis.series.scratch import Scratch
 from servetop.analysis.series.sliding_percentiles import Percentiles, sliding_percentiles
@@ -21,30 +30,9 @@ from servetop.core.events import EngineSample
 from servetop.core.histogram import LogHistogram
 from servetop.core.merged.row_columns import RowColumns
 from servetop.core.merged.tick_rows import TickRows, last_tick
-from servetop.core.tick import TICK_SECONDS, ClientTick, LoadGauges, Tick
+from servetop.core.tick import TICK_SECONDS, ClientTick, Tick
 
-CLIENT_COLUMNS = (
-    "due",
-    "sent",
-    "ok",
-    "failed",
-    "cancelled",
-    "prompt_tokens",
-    "output_tokens",
-    "chunks",
-    "stamped",
-    "cpu_seconds",
-)
-"""Counts per tick, which add up over time."""
-OBJECTIVE_COLUMNS = ("good", "good_due", "judged")
-"""Counts per tick; NaN in runs without objectives."""
-GAUGE_COLUMNS = (
-    "in_flight",
-    "queued",
-    "stage",
-    "request_rate",
-    "max_concurrency",
-    "paused",
+_ENGINE_GAUGES = (
     "running",
     "waiting",
     "kv_usage",
@@ -53,6 +41,7 @@ GAUGE_COLUMNS = (
     "kv_blocks_total",
     "scrape_end",
 )
+GAUGE_COLUMNS = (*LOAD_COLUMNS, *_ENGINE_GAUGES)
 """Values at the end of a tick; NaN if unknown."""
 ENGINE_DELTA_COLUMNS = {
     "preemptions": "preemptions_total",
@@ -71,12 +60,8 @@ ENGINE_DELTA_COLUMNS = {
 }
 """Engine counter by the column of its increase within a tick; NaN if not exported."""
 
-_CLIENT_GETTERS = {name: attrgetter(name) for name in CLIENT_COLUMNS}
-_OBJECTIVE_GETTERS = {name: attrgetter(name) for name in OBJECTIVE_COLUMNS}
-_FIRST_TOKENS = attrgetter("ttft.count")
-_GAUGE_GETTERS = {name: attrgetter(f"gauges.{name}") for name in GAUGE_COLUMNS if name in LoadGauges.__slots__}
-_ENGINE_GETTERS = {name: attrgetter(name) for name in GAUGE_COLUMNS if name not in _GAUGE_GETTERS}
-_COLUMNS = (*CLIENT_COLUMNS, "first_tokens", *OBJECTIVE_COLUMNS, *GAUGE_COLUMNS, "throttled", *ENGINE_DELTA_COLUMNS)
+_ENGINE_GETTERS = {name: attrgetter(name) for name in _ENGINE_GAUGES}
+_COLUMNS = (*COUNT_GETTERS, *OBJECTIVE_COLUMNS, *GAUGE_COLUMNS, "throttled", *ENGINE_DELTA_COLUMNS)
 _CACHED_PERCENTILES = 2_000
 _MAX_EAGER_BLOCKS = 16
 """If at most this many blocks are evicted at once, their percentiles are computed then, otherwise on demand."""
@@ -104,33 +89,31 @@ class TickHistory:
         """Append the next tick; it must be later than all others."""
         self.extend([tick])
 
-    def extend(self, ticks: Sequence[Tick]) -> None:
-        """Append the next ticks, in order, column by column for speed."""
+    def extend(self, ticks: Sequence[Tick], *, clients: ClientColumns | None = None) -> None:
+        """Append the next ticks, in order, column by column for speed; `clients` are their columns, if known."""
         if not ticks:
             return
         if isinstance(ticks, TickRows) and ticks.merged:
             self.extend_rows(ticks, RowColumns(ticks.rows))
             return
         self.ticks.extend(ticks)
-        clients, samples = [tick.client for tick in ticks], [tick.engine for tick in ticks]
-        for name, read in _CLIENT_GETTERS.items():
-            self._columns.extend(name, map(read, clients))
-        self._columns.extend("first_tokens", map(_FIRST_TOKENS, clients))
-        for name, read in (*_GAUGE_GETTERS.items(), *_OBJECTIVE_GETTERS.items()):
-            self._columns.extend(name, map(_number, map(read, clients)))
+        (clients or ClientColumns.of([tick.client for tick in ticks])).append_to(self._columns)
+        repeated = [list(same) for _, same in itertools.groupby((tick.engine for tick in ticks), key=id)]
+        samples = [(same[0], len(same)) for same in repeated]
         for name, read in _ENGINE_GETTERS.items():
-            self._columns.extend(name, map(bounds_of(name), (None if each is None else read(each) for each in samples)))
-        self._columns.extend("throttled", map(_is_throttled, ticks))
+            bound = bounds_of(name)
+            values = ([bound(None if each is None else read(each))] * count for each, count in samples)
+            append_entries(self._columns, name, itertools.chain.from_iterable(values))
+        append_entries(self._columns, "throttled", map(_is_throttled, ticks))
         for name, counter in ENGINE_DELTA_COLUMNS.items():
-            self._columns.extend(name, self._increases(counter, samples))
+            append_entries(self._columns, name, self._increases(counter, samples))
 
     def extend_rows(self, ticks: TickRows, rows: RowColumns) -> None:
         """Append the ticks of rows of which some stand for many, without making them; `rows` are their columns."""
         self.ticks.extend(ticks)
-        for name, read in _CLIENT_GETTERS.items():
+        for name, read in COUNT_GETTERS.items():
             self._columns.extend_array(name, rows.client(read))
-        self._columns.extend_array("first_tokens", rows.client(_FIRST_TOKENS))
-        for name, read in (*_GAUGE_GETTERS.items(), *_OBJECTIVE_GETTERS.items()):
+        for name, read in VALUE_GETTERS.items():
             self._columns.extend_array(name, rows.client(_known(read)))
         for name in _ENGINE_GETTERS:
             self._columns.extend_array(name, rows.engine(name))
@@ -148,15 +131,17 @@ class TickHistory:
         self._last_counters[counter] = float(present[-1])
         return found
 
-    def _increases(self, counter: str, samples: Sequence[EngineSample | None]) -> list[float]:
-        read, before, increases = attrgetter(counter), self._last_counters.get(counter), []
-        for sample in samples:
+    def _increases(self, counter: str, samples: Sequence[tuple[EngineSample | None, int]]) -> list[float]:
+        """Return what a counter grew by in each tick, with the number of ticks in a row that have each sample."""
+        read, before, increases = attrgetter(counter), self._last_counters.get(counter), list[float]()
+        for sample, count in samples:
             value = math.nan if sample is None else bounded(read(sample))
             if math.isnan(value):
-                increases.append(value)
+                increases += [math.nan] * count
                 continue
             base = value if before is None else before
-            increases.append(value - base if value >= base else value)  # a smaller value: the engine was restarted
+            grown = value - base if value >= base else value  # a smaller value: the engine was restarted
+            increases += [grown, *[0.0] * (count - 1)]
             before = value
         if before is not None:
             self._last_counters[counter] = before
@@ -283,13 +268,9 @@ class TickHistory:
 
 def _known(read: Callable[[ClientTick], float | None]) -> Callable[[ClientTick], float]:
     """Return what `read` returns; NaN for None."""
-    return lambda client: _number(read(client))
+    return lambda client: number(read(client))
 
 
 def _is_throttled(tick: Tick) -> float:
     """Whether the clocks of a GPU were throttled, as 0 or 1."""
     return float(any(gpu.throttled for gpu in tick.gpus))
-
-
-def _number(value: float | int | None) -> float:
-    return math.nan if value is None else float(value)

@@ -11,6 +11,7 @@ from servetop.analysis.fleet.fleet_text import differences, fleet_line, skew_tex
 from servetop.analysis.fleet.replica_row import ReplicaClass, ReplicaRow
 from servetop.analysis.fleet.row_order import RowOrder
 from servetop.analysis.fleet.slower_servers import SlowerServers
+from servetop.analysis.series.client_columns import ClientColumns
 from servetop.core.interfaces.replica_change import ReplicaChange
 from servetop.core.interfaces.run_source import RunHeader, RunUpdate
 from servetop.core.interfaces.series_scrape import SeriesScrape
@@ -117,8 +118,10 @@ class FleetState:
             self._judge()
 
     def _judge(self) -> None:
+        plain = self._pending and not self._pending.merged
+        clients = ClientColumns.of([tick.client for tick in self._pending]) if plain else None
         for each in self._replicas.values():
-            each.extend(self._pending)
+            each.extend(self._pending, clients)
         if self._pending:
             self.until = self._pending[-1].end
         self._pending, self._shown = TickRows(), None

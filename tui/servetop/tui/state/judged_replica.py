@@ -29,6 +29,7 @@ from servetop.analysis.fleet.sample_lifetimes import LONGEST_LIFETIME
 from servetop.analysis.fleet.slower_servers import LOOKBACK, SLOWER, PacedServer, slower_text
 from servetop.analysis.fleet.token_times import PROMPTS_WINDOW, TokenTimes
 from servetop.analysis.live_stats import LiveStats, watched_stats
+from servetop.analysis.series.client_columns import ClientColumns
 from servetop.analysis.series.page_rates import WatchedHistory
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.interfaces.replica_change import ReplicaChange, ReplicaState
@@ -75,15 +76,15 @@ class JudgedReplica:
         if self._keep is not None:
             self._forget_series(series)
 
-    def extend(self, ticks: TickRows) -> None:
-        """Add the next ticks of the watch, and judge them."""
+    def extend(self, ticks: TickRows, clients: ClientColumns | None = None) -> None:
+        """Add the next ticks of the watch, and judge them; `clients` are the columns of the ticks, if known."""
         if ticks.merged and not len(self.history):
             self.history = replica_history(ticks.rows, self._rows, self.events.changes)
             stale = last_tick(ticks.rows[-1]).end - LONGEST_LIFETIME
             self.events.add(SampleRows(row for row in self._rows if last_sample(row).scrape_end > stale), ())
         else:
             self.events.add(SampleRows(self._rows), ())
-            self.history.extend(self.events.ticks(ticks))
+            self.history.extend(self.events.ticks(ticks), clients=clients)
         self._rows = []
         self.token_times.follow(self.scrapes)
         at = self.history.ticks[-1].end if len(self.history) else 0.0
