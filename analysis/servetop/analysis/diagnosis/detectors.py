@@ -21,6 +21,7 @@ from servetop.analysis.diagnosis.trailing import (
     or_zero,
     page_gaps,
     quotient,
+    steps,
     ticks_of,
     trailing_all,
     trailing_max,
@@ -88,7 +89,7 @@ def kv_full(signals: Signals) -> Marks:
     waits, preempted = signals.waiting > SHORT_QUEUE, trailing_sum(signals.preemptions, window)
     full = signals.kv_is_full
     held, recent = trailing_sum(full & waits, ticks_of(4)) >= ticks_of(1), trailing_sum(full, ticks_of(2)) > 0
-    paged = np.diff(signals.scrape_end, prepend=math.nan) != 0
+    paged = steps(signals.scrape_end, math.nan) != 0
     again = trailing_sum(full & waits & paged, ticks_of(_TWO_PAGES)) >= 2
     pressed = recent & ((trailing_all(waits, ticks_of(1)) & held & again) | (preempted > 1))
     relaxed = (trailing_sum(waits, ticks_of(5)) == 0) & (preempted == 0)

@@ -118,7 +118,8 @@ class EpisodeFold:
         elif not self.streamed:  # the first token arrives with the last
             new = replace(new, awaiting=np.full(len(new), math.nan))
         known = new if recent is None else recent.followed_by(new)
-        known = known.with_base_ttft(judged=len(known) - len(new))
+        if not self.watched:  # no client measured a TTFT
+            known = known.with_base_ttft(judged=len(known) - len(new))
         self._recent = known.last(2 * ticks_of(LOOKBACK))
         rules = self._rules(known)
         signals = known.without_gaps() if rules else known

@@ -13,6 +13,7 @@ from servetop.analysis.diagnosis.trailing import (
     last_known,
     or_zero,
     quotient,
+    steps,
     ticks_of,
     trailing_all,
     trailing_max,
@@ -65,8 +66,8 @@ def batch_full(signals: Signals) -> Marks:
     least, lasting = ticks_of(2), ticks_of(FLAT_SECONDS)
     inferred = (trailing_sum(flat, lasting) >= FLAT_SHARE * lasting) & _only_slots_are_missing(signals)
     active = full | flat
-    resized = np.diff(signals.batch, prepend=signals.batch[:1]) > 0
-    refuted = np.isnan(signals.batch) & (np.diff(signals.most_running, prepend=signals.most_running[:1]) > 0)
+    resized = steps(signals.batch, 0.0) > 0
+    refuted = np.isnan(signals.batch) & (steps(signals.most_running, 0.0) > 0)
     return marks(
         opens=trailing_all(full, least) | inferred,
         closes=(trailing_sum(active, ticks_of(5)) == 0) | resized | refuted,

@@ -70,6 +70,14 @@ def quotient(a: FloatArray, b: FloatArray) -> FloatArray:
     return np.divide(a, b, out=np.zeros(a.shape), where=b > 0)
 
 
+def steps(values: FloatArray, first: float) -> FloatArray:
+    """Return how much each value is above the one before, `first` for the first: faster than numpy.diff."""
+    found = np.empty(values.shape)
+    found[:1] = first
+    np.subtract(values[1:], values[:-1], out=found[1:])
+    return found
+
+
 def last_known(values: FloatArray) -> FloatArray:
     """Return each value, or the last known one before it; NaN before the first."""
     known = np.maximum.accumulate(np.where(np.isnan(values), -1, np.arange(values.size)))
@@ -78,7 +86,7 @@ def last_known(values: FloatArray) -> FloatArray:
 
 def new_pages(scrape_ends: FloatArray) -> BoolArray:
     """Whether a metrics page arrived in each tick; the others repeat the one before, or have none."""
-    return np.asarray(~np.isnan(scrape_ends) & (np.diff(scrape_ends, prepend=math.nan) != 0))
+    return np.asarray(~np.isnan(scrape_ends) & (steps(scrape_ends, math.nan) != 0))
 
 
 def on_next_page(values: FloatArray, scrape_ends: FloatArray) -> FloatArray:

@@ -13,7 +13,7 @@ from servetop.analysis.diagnosis.episode import EpisodeKind
 from servetop.analysis.diagnosis.marks import WINDOW, Marks
 from servetop.analysis.diagnosis.queue_detectors import SHORT_QUEUE, batch_full, queueing_of_others
 from servetop.analysis.diagnosis.signals import LEAST_FULL, Signals
-from servetop.analysis.diagnosis.trailing import or_zero, quotient
+from servetop.analysis.diagnosis.trailing import or_zero, quotient, steps
 from servetop.analysis.engine_gauges import KV_FULL, KV_HIGH
 from servetop.analysis.series.page_rates import LONGEST_UNREAD, Pages
 from servetop.analysis.series.tick_history import TickHistory
@@ -81,7 +81,7 @@ def of_engine(signals: Signals, history: TickHistory, start: int, stop: int) -> 
     sequence holds, but not more than 1 - KV_HIGH.
     """
     pages = Pages.of(history, start=start, stop=stop)
-    gaps = np.diff(pages.written, prepend=math.nan)
+    gaps = steps(pages.written, math.nan)
     rare = gaps > LONGEST_UNREAD
 
     def counted(name: str) -> FloatArray:

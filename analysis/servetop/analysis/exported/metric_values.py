@@ -10,7 +10,7 @@ import numpy as np
 
 from servetop.analysis.exported.metric_spec import BOUND, RANK, REPLICA, MetricKind, MetricSpec
 from servetop.analysis.exported.scrape_history import ScrapeHistory, SeriesName
-from servetop.core.arrays import FloatArray
+from servetop.core.arrays import BoolArray, FloatArray
 
 P50, P90, P99 = 0.5, 0.9, 0.99
 _BLOCK = 500
@@ -51,14 +51,20 @@ class ExportedValue:
     there is no such bucket. Shape (periods, 2)."""
 
 
-def increases(before: FloatArray, after: FloatArray) -> FloatArray:
+def increases(before: FloatArray, after: FloatArray, *, unread: BoolArray) -> FloatArray:
     """Return how much counters grew between scrapes; shape (periods, series).
 
-    One that fell was reset to 0, and one that is new began at 0. Unknown after a scrape that could not be read.
+    One that fell was reset to 0, and one that is new began at 0. Unknown after a scrape that could not be read, as
+    `unread` says of each one before; shape (periods,).
     """
-    start = np.where(np.isnan(before).all(axis=1, keepdims=True), np.nan, np.nan_to_num(before))
+    start = np.where(unread[:, np.newaxis], np.nan, np.nan_to_num(before))
     grown: FloatArray = np.where(after >= start, after - start, np.where(np.isnan(start), np.nan, after))
     return grown
+
+
+def unread(values: FloatArray) -> BoolArray:
+    """Return which scrapes could not be read, by the values of all series; shape (scrapes,)."""
+    return np.asarray(np.isnan(values).all(axis=1))
 
 
 def periods_between(history: ScrapeHistory, positions: Sequence[int]) -> Periods:
@@ -68,10 +74,11 @@ def periods_between(history: ScrapeHistory, positions: Sequence[int]) -> Periods
     """
     width = history.known_columns(positions[-1])
     values, times = history.values(positions)[:, :width], history.times(positions)
-    seconds = np.where(np.diff(times) > 0, np.diff(times), np.nan)
+    elapsed = times[1:] - times[:-1]
+    seconds = np.where(elapsed > 0, elapsed, np.nan)
     return Periods(
         columns=history.columns[:width],
-        increases=increases(values[:-1], values[1:]),
+        increases=increases(values[:-1], values[1:], unread=unread(values[:-1])),
         newest=np.where(np.isnan(seconds)[:, np.newaxis], np.nan, values[1:]),
         seconds=seconds,
     )

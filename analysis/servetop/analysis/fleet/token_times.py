@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from array import array
@@ -11,7 +12,7 @@ import numpy as np
 
 from servetop.analysis.diagnosis.trailing import or_zero
 from servetop.analysis.exported.metric_spec import BOUND, PER_TOKEN
-from servetop.analysis.exported.metric_values import periods_between
+from servetop.analysis.exported.metric_values import increases, unread
 from servetop.analysis.exported.scrape_history import ScrapeHistory, SeriesName
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.arrays import FloatArray, IntArray
@@ -55,36 +56,44 @@ class TokenTimes:
         self._history: ScrapeHistory | None = None
         self._kinds: list[str] = []
         """What each column of `_history` counts, by `_kind`."""
-        self._columns: tuple[int, list[list[int]]] = (0, [])
-        """The number of known columns, and those among them that count each of _COUNTED."""
+        self._columns: tuple[int, list[int], list[slice]] = (0, [], [])
+        """The number of known columns, those among them that count something, and the part of these for each of
+        _COUNTED."""
 
     def follow(self, history: ScrapeHistory, *, since: int = 0) -> None:
         """Add the scrapes of a history from position `since` on, except those that are known."""
         if history is not self._history:
-            self._history, self._kinds, self._columns = history, [], (0, [])
+            self._history, self._kinds, self._columns = history, [], (0, [], [])
         start = max(since, history.up_to(self._at[-1]) if self._at else 0)
         for first in range(start, len(history), _BLOCK):
             self._add(history, first, min(first + _BLOCK, len(history)))
 
     def _add(self, history: ScrapeHistory, first: int, stop: int) -> None:
         before = max(first - 1, 0)
-        periods = periods_between(history, range(before, stop))
-        self._kinds += [_kind(name) for name in periods.columns[len(self._kinds) :]]
-        known = or_zero(periods.increases)
+        width, values = history.known_columns(stop - 1), history.values(range(before, stop))
+        columns, parts = self._columns_of(history, width)
+        counted = values[:, columns]
+        known = or_zero(increases(counted[:-1], counted[1:], unread=unread(values[:-1, :width])))
         skipped = first - before
-        sums = (self._seconds, self._tokens, self._prompts)
-        for own, columns in zip(sums, self._columns_of(len(periods.columns)), strict=True):
+        for own, part in zip((self._seconds, self._tokens, self._prompts), parts, strict=True):
             start = own[-1] if own else 0.0
-            grown = start + np.cumsum(known[:, columns].sum(axis=1))
+            grown = start + np.cumsum(known[:, part].sum(axis=1))
             own.extend(grown if skipped else [start, *grown])
         self._at.extend(history.times(range(first, stop)))
 
-    def _columns_of(self, count: int) -> list[list[int]]:
-        """Return which of the first columns count each of _COUNTED; they are searched once for each number of them."""
+    def _columns_of(self, history: ScrapeHistory, count: int) -> tuple[list[int], list[slice]]:
+        """Return which of the first columns count something, and the part of these for each of _COUNTED.
+
+        They are searched once for each number of columns.
+        """
         if self._columns[0] != count:
+            self._kinds += [_kind(name) for name in history.columns[len(self._kinds) : count]]
             kinds = self._kinds[:count]
-            self._columns = count, [[at for at, each in enumerate(kinds) if each == kind] for kind in _COUNTED]
-        return self._columns[1]
+            groups = [[at for at, each in enumerate(kinds) if each == kind] for kind in _COUNTED]
+            ends = [*itertools.accumulate(map(len, groups), initial=0)]
+            parts = [slice(start, stop) for start, stop in itertools.pairwise(ends)]
+            self._columns = count, [*itertools.chain.from_iterable(groups)], parts
+        return self._columns[1:]
 
     @property
     def until(self) -> float:
@@ -117,7 +126,7 @@ class TokenTimes:
             seconds=_ratio(seconds, tokens),
             tokens=tokens,
             decoding=decoding,
-            prefilling=np.nan_to_num(np.maximum(running - decoding, 0.0)),
+            prefilling=or_zero(np.maximum(running - decoding, 0.0)),
             prompt_tokens=_ratio(_grown(self._prompts, before, last), at[last] - at[before]),
         )
 
@@ -143,9 +152,7 @@ def _mean_running(history: TickHistory, start: FloatArray, end: FloatArray) -> F
     running = history.column("running", start=first, stop=stop)
     ends = (np.array(history.ticks.indexes[first:stop], dtype=np.float64) + 1) * TICK_SECONDS
     low, high = (np.searchsorted(ends, each, side="right") for each in (start, end))
-    sums, counts = (
-        np.concatenate([[0.0], np.cumsum(values)]) for values in (np.nan_to_num(running), ~np.isnan(running))
-    )
+    sums, counts = (np.concatenate([[0.0], np.cumsum(values)]) for values in (or_zero(running), ~np.isnan(running)))
     return _ratio(sums[high] - sums[low], counts[high] - counts[low])
 
 

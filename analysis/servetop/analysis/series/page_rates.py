@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from servetop.analysis.diagnosis.trailing import or_zero
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.arrays import BoolArray, FloatArray, IntArray
 from servetop.core.tick import TICK_SECONDS
@@ -107,7 +108,7 @@ class Pages:
 
         Of a server that did not respond for a while, the next page is expected as soon as before.
         """
-        gaps = np.diff(self.written)
+        gaps = self.written[1:] - self.written[:-1]
         least = np.minimum(gaps, np.concatenate([gaps[:1], gaps[:-1]])) if gaps.size else gaps
         return np.concatenate([np.zeros(min(self.places.size, 1)), least])
 
@@ -160,7 +161,7 @@ def page_rates(history: TickHistory, column: str, *, start: int, stop: int, wind
     if not pages.places.size:
         return np.full(stop - start, np.nan)
     counts = history.column(column, start=pages.first, stop=stop)
-    totals, base = np.cumsum(np.nan_to_num(counts))[pages.places], pages.bases(window)
+    totals, base = np.cumsum(or_zero(counts))[pages.places], pages.bases(window)
     seconds = pages.written - pages.written[base]
     known = (seconds > 0) & ~np.isnan(counts[pages.places])
     rates = np.divide(totals - totals[base], seconds, out=np.full(seconds.size, np.nan), where=known)
