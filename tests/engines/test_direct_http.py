@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 
@@ -95,3 +96,44 @@ async def test_a_client_that_was_closed_answers_with_trouble() -> None:
     async with asking([OK]) as (client, _):
         await client.close()
         assert (await client.request("/x")).error == "the client has been closed"
+
+
+async def test_what_a_server_sends_between_two_requests_is_not_the_next_response() -> None:
+    connections: list[asyncio.StreamWriter] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connections.append(writer)
+        with suppress(OSError, asyncio.IncompleteReadError):
+            while await reader.readuntil(b"\r\n\r\n"):
+                writer.write(OK)
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    client = ServerClient(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    try:
+        assert await client.request("/x") == HttpResult(200, b"ok")
+        connections[0].write(b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n")
+        with suppress(OSError):
+            await connections[0].wait_closed()
+        assert await client.request("/x") == HttpResult(200, b"ok")
+        assert len(connections) == 2
+    finally:
+        await client.close()
+        for each in connections:
+            with suppress(OSError):
+                await each.wait_closed()
+        server.close()
+        await server.wait_closed()
+
+
+async def test_a_response_is_freed_without_garbage_collection() -> None:
+    async with asking([OK] * 4) as (client, _):
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(4):
+                assert (await client.request("/x")).ok
+            names = [type(each).__qualname__ for each in gc.get_objects()]
+            assert not {"HttpResponseParser", "_Response"}.intersection(names)
+        finally:
+            gc.enable()

@@ -157,6 +157,8 @@ class ServerClient:
     async def get_all(self, paths: Iterable[str], *, timeout: float = REQUEST_TIMEOUT) -> HttpResults:
         """GET several paths concurrently."""
         wanted = list(dict.fromkeys(paths))
+        if len(wanted) == 1:  # most engines have one metrics page: no task is needed for it
+            return {wanted[0]: await self.request(wanted[0], timeout=timeout)}
         results = await asyncio.gather(*(self.request(path, timeout=timeout) for path in wanted))
         return dict(zip(wanted, results, strict=True))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Mapping
+from typing import cast
 from urllib.parse import urlsplit
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
@@ -16,7 +17,6 @@ from servetop.engines.control.http_body import Body, RawResponse, ResponseError
 
 MAX_HEAD_BYTES = 1 << 16
 """Maximum bytes of a response's status line and headers."""
-_READ_BYTES = 1 << 16
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -73,7 +73,9 @@ class DirectHttp:
         if self._closed:
             raise ProtocolError("the client has been closed")
         try:
-            return _Connection(*await asyncio.open_connection(self._host, self._port, ssl=self._context))
+            loop = asyncio.get_running_loop()
+            _, connection = await loop.create_connection(_Connection, self._host, self._port, ssl=self._context)
+            return connection
         except (OSError, UnicodeError) as error:  # UnicodeError: an invalid host name
             raise ConnectError(str(error)) from error
 
@@ -89,30 +91,69 @@ class _ClosedEarly(ProtocolError):
     """The server closed the connection before sending a byte."""
 
 
-class _Connection:
-    """One connection, which carries one request at a time."""
+class _Connection(asyncio.Protocol):
+    """One connection, which carries one request at a time, and parses its response as it arrives."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader, self._writer = reader, writer
+    def __init__(self) -> None:
+        self._transport: asyncio.Transport | None = None
+        self._response: _Response | None = None
+        """The response that is awaited; None between two requests."""
+        self._received: asyncio.Future[None] | None = None
+        """Done when it is complete, or cannot be any more."""
 
     async def request(self, request: bytes) -> _Response:
         """Send a request and read the response."""
-        result = _Response()
+        if self._transport is None or self._transport.is_closing():
+            raise _ClosedEarly("it closed the connection between two requests")
+        self._response = response = _Response()
+        self._received = asyncio.get_running_loop().create_future()
+        self._transport.write(request)
         try:
-            self._writer.write(request)
-            while data := await self._reader.read(_READ_BYTES):
-                if result.feed(data):
-                    return result
-        except ConnectionError as error:
-            if not result.received:
-                raise _ClosedEarly(str(error)) from error
-            raise
-        result.end()
-        return result
+            await self._received
+        finally:
+            self._response = self._received = None
+            response.release()
+        return response
 
     def close(self) -> None:
         """Close the connection immediately, without a TLS shutdown."""
-        self._writer.transport.abort()
+        if self._transport is not None:
+            self._transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Called by the event loop."""
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are not of that class
+
+    def data_received(self, data: bytes) -> None:
+        """Called by the event loop; what was not requested would be taken for the next response."""
+        if self._response is None or self._received is None:
+            self.close()
+        elif self._received.done():
+            self._response.keep_alive = False
+        else:
+            try:
+                if self._response.feed(data):
+                    self._received.set_result(None)
+            except (ProtocolError, ResponseError) as error:
+                self._received.set_exception(error)
+
+    def eof_received(self) -> None:
+        """Called by the event loop: the response ends with the connection, which is closed."""
+        if self._response is not None and self._received is not None and not self._received.done():
+            try:
+                self._response.end()
+                self._received.set_result(None)
+            except ProtocolError as error:
+                self._received.set_exception(error)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Called by the event loop."""
+        self._transport = None
+        if exc is None:
+            self.eof_received()
+        elif self._response is not None and self._received is not None and not self._received.done():
+            unused = isinstance(exc, ConnectionError) and not self._response.received
+            self._received.set_exception(_ClosedEarly(str(exc)) if unused else exc)
 
 
 class _Response:
@@ -129,10 +170,11 @@ class _Response:
         self._encoding = ""
         self._content: Body | None = None
         self._pieces: list[bytes] = []
-        self._parser = HttpResponseParser(self)
+        self._parser: HttpResponseParser | None = HttpResponseParser(self)
 
     def feed(self, data: bytes) -> bool:
         """Parse the next bytes; True when the response is complete."""
+        assert self._parser is not None
         self.received += len(data)
         try:
             self._parser.feed_data(data)
@@ -163,6 +205,10 @@ class _Response:
             raise ProtocolError("it closed the connection in the middle of its response")
         self.body = self._content.whole()
 
+    def release(self) -> None:
+        """Let go of the parser, which refers to the response: pages are then freed without garbage collection."""
+        self._parser = self._content = None
+
     def on_message_begin(self) -> None:
         """Reset the response; called again after an interim response (1xx)."""
         self._has_excess = self._complete
@@ -181,6 +227,7 @@ class _Response:
 
     def on_headers_complete(self) -> None:
         """Called by the parser."""
+        assert self._parser is not None
         if not self._has_head and (status := self._parser.get_status_code()) >= 200:
             self.status, self._has_head = status, True
 
@@ -191,5 +238,6 @@ class _Response:
 
     def on_message_complete(self) -> None:
         """Called by the parser."""
+        assert self._parser is not None
         if self._has_head and not self._complete:
             self._complete, self.keep_alive = True, self._parser.should_keep_alive()
