@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from servetop.run.process.run_registry import Registration
     from servetop.run.watch.watch_loop import WatchLoop
 
+_OBJECTS_OF_A_COLLECTION = 20_000
+"""New objects after which a watch collects cycles; Python's own threshold is 700."""
+
 
 class RunObserver(Protocol):
     """Observes a run from within its process."""
@@ -150,6 +153,8 @@ async def _new_loop(
     if config.watch is not None:
         if sender is not None:  # it was started before the configuration was known
             sender.end_unused()
+        gc.freeze()  # what is loaded stays; a watch makes few cycles, and collecting them takes time
+        gc.set_threshold(_OBJECTS_OF_A_COLLECTION)
         return WatchLoop(config, recorder, start=start, alert=alert)
     sender = sender or FirstSender.start()
     context.at_end.callback(sender.end_unused)

@@ -38,6 +38,7 @@ PROCESS_CPU = "process_cpu_seconds_total"
 """CPU time of the server's process: a series of most Prometheus clients, read where the engine page has it."""
 _SAME_START = 1.0
 """Two times at which a process started that differ by less (seconds) are one."""
+_SAMPLE_FIELDS = tuple(each.name for each in dataclasses.fields(EngineSample))
 _NAMED_FACTS = ("title", "version", "model", "max_num_seqs", "max_model_len", "kv_blocks_total")
 """Facts that are compared after a restart."""
 
@@ -218,7 +219,7 @@ class WatchedReplica:
             self._newest, self._attached_now = sample, False
             self._ends.append(sample.scrape_end)
             self.totals.add(sample)
-            values = {each.name: getattr(sample, each.name) for each in dataclasses.fields(sample)}
+            values = {name: getattr(sample, name) for name in _SAMPLE_FIELDS}
             self._update.samples.append(ReplicaSample(replica=self.number, **values))
         reading = None if self._handle is None else self._handle.take_series()
         if reading is not None:
