@@ -8,7 +8,6 @@ from functools import cached_property
 
 import numpy as np
 
-from servetop.analysis.diagnosis.trailing import or_zero
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.arrays import BoolArray, FloatArray, IntArray
 from servetop.core.tick import TICK_SECONDS
@@ -161,7 +160,7 @@ def page_rates(history: TickHistory, column: str, *, start: int, stop: int, wind
     if not pages.places.size:
         return np.full(stop - start, np.nan)
     counts = history.column(column, start=pages.first, stop=stop)
-    totals, base = np.cumsum(or_zero(counts))[pages.places], pages.bases(window)
+    totals, base = np.cumsum(np.where(np.isnan(counts), 0.0, counts))[pages.places], pages.bases(window)
     seconds = pages.written - pages.written[base]
     known = (seconds > 0) & ~np.isnan(counts[pages.places])
     rates = np.divide(totals - totals[base], seconds, out=np.full(seconds.size, np.nan), where=known)
