@@ -54,8 +54,8 @@ class ExportedValue:
 def increases(before: FloatArray, after: FloatArray, *, unread: BoolArray) -> FloatArray:
     """Return how much counters grew between scrapes; shape (periods, series).
 
-    One that fell was reset to 0, and one that is new began at 0. Unknown after a scrape that could not be read, as
-    `unread` says of each one before; shape (periods,).
+    One that fell was reset to 0, and one that is new began at 0. `unread`: whether the scrape before each period could
+    not be read, after which nothing is known; shape (periods,).
     """
     start = np.where(unread[:, np.newaxis], np.nan, np.nan_to_num(before))
     grown: FloatArray = np.where(after >= start, after - start, np.where(np.isnan(start), np.nan, after))
