@@ -186,6 +186,8 @@ class _Layout:
     """The rows of each field."""
     cached_blocks: float | None
     """The size of the KV cache by labels."""
+    reader: MetricMap
+    """Kept with it, so that its `id` stays its own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -249,7 +251,8 @@ class MetricMap:
     def _layout(self, page: PageRows) -> _Layout:
         found = _by_name(page)
         places = {name: source.places(found) for name, source in self.fields.items()}
-        return _Layout(found.rows.keys(), places, None if self.cache is None else self.cache.total(found))
+        cached = None if self.cache is None else self.cache.total(found)
+        return _Layout(found.rows.keys(), places, cached, reader=self)
 
     def _scan(self, pages: Pages) -> Found:
         return found_rows(pages, self.path, self._series)
