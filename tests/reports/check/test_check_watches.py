@@ -50,7 +50,7 @@ def test_several_watches_are_named(tmp_path: Path) -> None:
     ("words", "message"),
     [
         ((), "without a threshold: give one, as in --threshold 'kv_usage<90%'"),
-        (("--threshold", "p99_ttft_ms<=500"), "a watch has no metric 'p99_ttft_ms'"),
+        (("--threshold", "p42_ttft_ms<=500"), "a watch has no metric 'p42_ttft_ms'"),
         (("--baseline", "sample", "--max-regression", "p99_ttft_ms=5%"), "--baseline: "),
         (("--rule", "no-errors"), "only --threshold can be checked"),
     ],
