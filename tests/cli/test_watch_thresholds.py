@@ -56,7 +56,7 @@ def test_a_latency_is_judged_by_the_servers_own_histogram(servetop: Servetop) ->
     ("words", "message"),
     [
         (("--threshold", "kv_usage<90"), "the limit of kv_usage is a percentage, as in 90%"),
-        (("--threshold", "p99_ttft_ms<=500"), "a watch has no metric 'p99_ttft_ms'"),
+        (("--threshold", "p42_ttft_ms<=500"), "a watch has no metric 'p42_ttft_ms'"),
         (("--threshold", "waiting<9", "--duration", "5s"), "--for 10s is longer than --duration 5s: shorten it"),
         (("--for", "5s"), "--for: it is how long a --threshold has to be broken: add one"),
     ],
