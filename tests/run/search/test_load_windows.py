@@ -11,6 +11,9 @@ from servetop.run.search.load_windows import Trend, in_flight, in_flight_at, mer
 from servetop.run.search.search_evidence import Evidence, Probe, Purpose
 from tests.judgement.curve_server import Curve, CurveServer
 from tests.run.search.made_evidence import Kept, evidence_of
+from tests.run.search.open_loops import without_queue
+
+OPEN = windows(without_queue(), 0)
 
 
 def closed_loop(*loads: float) -> tuple[list[Probe], Evidence]:
@@ -102,6 +105,17 @@ def test_independent_latencies_show_no_correlation_and_an_open_loop_none_at_all(
     assert first.correlation is not None
     assert second.correlation is not None
     assert abs(second.correlation.correlation) < 0.2
+
+
+def test_an_open_loop_shows_how_latencies_depend_on_what_is_in_flight_and_a_closed_one_does_not() -> None:
+    assert all(each.memory is not None for each in OPEN)
+    assert all(each.memory is None for each in windows(without_queue(), 0, concurrency=True))
+
+
+def test_only_requests_that_were_due_long_before_the_end_tell_of_a_queue() -> None:
+    for window in OPEN:
+        assert window.memory is not None
+        assert 0.9 * window.counted < window.memory.requests < window.counted
 
 
 def test_a_load_without_a_single_request_shows_nothing() -> None:

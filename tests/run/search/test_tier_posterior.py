@@ -14,6 +14,7 @@ from servetop.run.search.search_evidence import Evidence, SearchLimits
 from servetop.run.search.tier_posterior import TierPosterior, is_clearly_missed, is_missed, tier_posterior
 from servetop.run.search.window_mean import WindowMean
 from tests.run.search.made_evidence import Kept, evidence_of
+from tests.run.search.open_loops import LARGEST, OBJECTIVE, with_queue, without_queue
 
 SHARE, MEAN = parse_objective("p90_ttft<1s"), parse_objective("mean_ttft<200ms")
 LIMITS = SearchLimits(low=1.0, high=100.0, budget=600.0)
@@ -90,6 +91,28 @@ def test_few_requests_tell_little_of_the_queue_beside_a_mean() -> None:
 def test_a_closed_loop_has_no_queue() -> None:
     tier = of(evidence_of(*STEPS, Kept(0.5, 5.0)), limits=replace(LIMITS, concurrency=True))
     assert tier.text == ("p90_ttft<1s", "mean_ttft<200ms")
+
+
+def test_latencies_without_a_queue_count_in_full_in_an_open_loop() -> None:
+    seen = windows(without_queue(), 0)
+    unknown = [replace(each, memory=None) for each in seen]
+    measured, assumed = (
+        tier_posterior([view, queue_windows(view, longest=120.0)], [0], [OBJECTIVE], LIMITS).whole.interval
+        for view in (seen, unknown)
+    )
+    assert measured[0] < LARGEST < measured[1]
+    assert measured[1] / measured[0] < 1.12
+    assert assumed[1] / assumed[0] > 2.0
+
+
+def test_latencies_of_a_queue_count_as_little_as_if_nothing_were_measured() -> None:
+    seen = windows(with_queue(), 0)
+    unknown = [replace(each, memory=None) for each in seen]
+    measured, assumed = (
+        tier_posterior([view, queue_windows(view, longest=120.0)], [0], [OBJECTIVE], LIMITS).whole.interval
+        for view in (seen, unknown)
+    )
+    assert measured == assumed
 
 
 @pytest.mark.parametrize(("low", "high", "kind"), [(1.0, 12.0, AnswerKind.ABOVE), (40.0, 90.0, AnswerKind.BELOW)])

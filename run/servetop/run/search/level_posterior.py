@@ -3,8 +3,9 @@
 How far a percentile is from its limit tells more than how many samples missed the limit: from a load at which none was
 missed, and two others, a line leads to the load at which the limit is reached.
 
-That holds in a closed loop, where the latencies of a load show at once. In an open loop near its capacity they follow a
-queue, which needs minutes to reach its level: lines through levels of different age mislead.
+That holds where the latencies of a load show at once: in a closed loop, and in an open one without a queue. Near the
+capacity of an engine they follow a queue in an open loop, which needs minutes to reach its level: lines through levels
+of different age mislead.
 """
 
 from __future__ import annotations
@@ -51,8 +52,9 @@ def level_posterior(
 ) -> LoadPosterior:
     """Return the posterior over the loads of `near`, which is that of missed samples and bounds it.
 
-    `windows` are of a closed loop; `allowed` is the share of samples that may miss the limit. `rough` is what was
-    returned for other loads: near its answer levels are computed at loads that are closer to each other.
+    `windows` show the level of their load at once, as in a closed loop; `allowed` is the share of samples that may miss
+    the limit. `rough` is what was returned for other loads: near its answer levels are computed at loads that are closer
+    to each other.
     """
     low, high = (math.log((rough or near).quantile(share)) for share in (_TAIL, 1 - _TAIL))
     ends = low - _BEYOND, high + _BEYOND

@@ -134,7 +134,7 @@ def load_posterior(
 def monotone_posterior(windows: Sequence[LoadWindow], *, allowed: float, loads: FloatArray) -> LoadPosterior:
     """Return the posterior over ascending loads if no more is known than that a larger load never misses less.
 
-    `windows` are of a closed loop; `allowed` is the share that may miss the limit.
+    `windows` show the level of their load at once, as in a closed loop; `allowed` is the share that may miss the limit.
     """
     deviance = monotone_deviance(_shown(windows, allowed, concurrency=True), loads, allowed=allowed)
     weights = np.exp(-(deviance - deviance.min()) / DEPENDENCE / 2) * np.gradient(np.log(loads))

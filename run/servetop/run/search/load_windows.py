@@ -11,6 +11,7 @@ import numpy as np
 
 from servetop.core.arrays import FloatArray
 from servetop.run.search.latency_levels import LatencySamples
+from servetop.run.search.queue_memory import QueueMemory, queue_memory
 from servetop.run.search.sample_dependence import BlockCorrelation, block_correlation
 from servetop.run.search.search_evidence import Evidence, Probe, Purpose
 from servetop.run.search.window_mean import WindowMean, window_mean
@@ -70,6 +71,8 @@ class LoadWindow:
     """Samples whose outcome is known, those of requests that were too short to miss included."""
     correlation: BlockCorrelation | None = field(default=None, compare=False)
     """How far samples depend on each other; None in an open loop, and if that is unknown."""
+    memory: QueueMemory | None = field(default=None, compare=False)
+    """How latencies depend on the requests in flight; None in a closed loop, and if that is unknown."""
 
     @property
     def share(self) -> float:
@@ -152,6 +155,9 @@ def _window(evidence: Evidence, probe: Probe, objective: int, *, ended: FloatArr
         mean=window_mean(counted, sums, latencies=latencies_in(probe.end - begin, latency)),
         known=known,
         correlation=_correlation(evidence, objective, within, latency) if concurrency else None,
+        memory=None
+        if concurrency
+        else _memory(evidence, objective, (begin, probe.end), settled, latency=latency, ended=ended),
     )
 
 
@@ -172,6 +178,29 @@ def _correlation(evidence: Evidence, objective: int, within: slice, latency: flo
     levels, ended = evidence.levels[objective][within], ~np.isnan(evidence.done[within])
     ended &= ~np.isnan(levels)
     return block_correlation(evidence.due[within][ended], levels[ended], latency=latency)
+
+
+def _memory(
+    evidence: Evidence,
+    objective: int,
+    ends: tuple[float, float],
+    level: FloatArray,
+    *,
+    latency: float,
+    ended: FloatArray,
+) -> QueueMemory | None:
+    """Return what requests show that were due long enough before the end to have ended at this load."""
+    if not evidence.levels or math.isnan(latency):
+        return None
+    begin, end = ends
+    within = slice(*np.searchsorted(evidence.due, ends))
+    end -= float(np.nanquantile((evidence.done - evidence.due)[within], _SHARED))
+    within = slice(*np.searchsorted(evidence.due, (begin, max(begin, end))))
+    due, levels = evidence.due[within], evidence.levels[objective][within]
+    seen, spans = ~np.isnan(levels), latencies_in(ends[1] - begin, latency)
+    before = in_flight(evidence, due, ended=ended) - 1
+    blocks = _correlation(evidence, objective, within, latency)
+    return queue_memory(levels[seen], before[seen], level, spans=spans, blocks=blocks)
 
 
 def _burst_end(evidence: Evidence, probe: Probe) -> float:

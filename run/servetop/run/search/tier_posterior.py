@@ -18,6 +18,7 @@ from servetop.run.search.load_posterior import (
 )
 from servetop.run.search.load_windows import LoadWindow, Trend
 from servetop.run.search.mean_posterior import MEAN_DEPENDENCE, mean_posterior
+from servetop.run.search.queue_memory import shows_level_at_once
 from servetop.run.search.queue_windows import QUEUE_ALLOWED
 from servetop.run.search.search_answer import QUEUE, AnswerKind
 from servetop.run.search.search_evidence import LoadObjective, SearchLimits
@@ -150,13 +151,23 @@ def _of_objective(
     rough: LoadPosterior | None,
     concurrency: bool,
 ) -> LoadPosterior:
-    """Return the posterior of one objective; in a closed loop by its latencies instead of missed samples, if known."""
+    """Return the posterior of one objective: by its latencies, if they are known and show the level of a load at once.
+
+    They do in a closed loop, and where no queue is seen in an open one; else it is by missed samples.
+    """
     if objective.mean:
         return mean_posterior(view, limit=objective.most, loads=loads)
-    if concurrency and has_latencies(view):
+    at_once = concurrency or shows_level_at_once(view, allowed=objective.allowed)
+    if at_once and has_latencies(view):
+        view = view if concurrency else [_at_once(each) for each in view]
         bound = monotone_posterior(view, allowed=objective.allowed, loads=loads)
         return level_posterior(view, bound, allowed=objective.allowed, rough=rough)
     return load_posterior(view, allowed=objective.allowed, loads=loads, concurrency=concurrency)
+
+
+def _at_once(window: LoadWindow) -> LoadWindow:
+    """Return a window of an open loop whose latencies do not remember a queue as one of a closed loop."""
+    return window if window.memory is None else replace(window, correlation=window.memory.blocks)
 
 
 def _jumps(view: Sequence[LoadWindow], low: float, high: float) -> bool:
