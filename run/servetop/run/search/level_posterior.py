@@ -53,8 +53,8 @@ def level_posterior(
     """Return the posterior over the loads of `near`, which is that of missed samples and bounds it.
 
     `windows` show the level of their load at once, as in a closed loop; `allowed` is the share of samples that may miss
-    the limit. `rough` is what was returned for other loads: near its answer levels are computed at loads that are closer
-    to each other.
+    the limit. `rough` is what was returned for other loads: near its answer levels are computed at loads that are
+    closer to each other.
     """
     low, high = (math.log((rough or near).quantile(share)) for share in (_TAIL, 1 - _TAIL))
     ends = low - _BEYOND, high + _BEYOND
