@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from servetop.analysis.exported.exported_summary import ExportedMetric
 from servetop.cli.inspection.recordings_list import print_recordings
 from servetop.cli.report.watch_report import print_watch
 from servetop.recordings.read.reader import RecordingReader
@@ -56,6 +57,17 @@ def test_quantiles_in_one_bucket_have_its_bounds(slow_from: float, texts: list[s
         rows = latency_rows(watch_summary(reader))
     (row,) = (row for row in rows if row[0] == "TTFT")
     assert row[2:] == texts
+
+
+def test_the_mean_itl_is_that_of_the_histogram(tmp_path: Path) -> None:
+    with closing(RecordingReader.open(watch_of_one(tmp_path / "w.servetop"))) as reader:
+        summary = watch_summary(reader)
+    metric = ExportedMetric(
+        group="latency", name="ITL", label=None, series="vllm:inter_token_latency_seconds", kind="quantiles", unit="s",
+        value=0.0175, p90=0.0235, above=0.01, up_to=0.025, mean=0.0133,
+    )  # fmt: skip
+    rows = latency_rows(replace(summary, engine_metrics=(metric,)))
+    assert ["ITL", "13.3", "10.0–25.0", "10.0–25.0"] in rows
 
 
 def test_the_list_of_recordings_marks_a_watch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

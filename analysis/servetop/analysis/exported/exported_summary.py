@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from servetop.analysis.exported.gpu_peaks import GpuPeak, with_peak_shares
+from servetop.analysis.exported.histogram_mean import histogram_mean
 from servetop.analysis.exported.metric_spec import MetricSpec
 from servetop.analysis.exported.metric_values import ExportedValue, metric_values, whole_period
 from servetop.analysis.exported.scrape_history import ScrapeHistory
@@ -34,6 +35,8 @@ class ExportedMetric:
     """The lower bound of the bucket that contains both quantiles; `value` and `p90` are interpolated within it."""
     up_to: float | None = field(default=None, metadata={"omitted": True})
     """The upper bound of that bucket; None for the last one, which has none."""
+    mean: float | None = field(default=None, metadata={"omitted": True})
+    """The mean of a histogram of which the sum is kept, exact."""
 
     def bucket(self, value: float) -> tuple[float, float | None] | None:
         """Return the bounds of the bucket that is all that is known of a quantile; None if it is known better.
@@ -51,13 +54,15 @@ def exported_summary(
     """Return the exported metrics from `start` (seconds) on, with shares of the GPU's peak; None without a scrape."""
     if not len(history):
         return None
+    period = whole_period(history, start)
+    values = with_peak_shares(metric_values(specs, period), peak)
     return tuple(
-        summary_of(value) for value in with_peak_shares(metric_values(specs, whole_period(history, start)), peak)
+        summary_of(value, mean=None if value.label else histogram_mean(value.spec, period)) for value in values
     )
 
 
-def summary_of(value: ExportedValue) -> ExportedMetric:
-    """Return the first of the values of a metric as it is in summaries."""
+def summary_of(value: ExportedValue, *, mean: float | None = None) -> ExportedMetric:
+    """Return the first of the values of a metric as it is in summaries, with the `mean` of a histogram."""
     above, up_to = (math.nan, math.nan) if value.buckets is None else value.buckets[0]
     return ExportedMetric(
         group=value.spec.group,
@@ -71,6 +76,7 @@ def summary_of(value: ExportedValue) -> ExportedMetric:
         at_most=value.first_bound if 0 < value.values[0] <= value.first_bound else None,
         above=_known(above),
         up_to=None if math.isinf(up_to) else _known(up_to),
+        mean=mean,
     )
 
 

@@ -101,6 +101,11 @@ class MetricSpec:
                 return tuple(_ending(names, "_total", "") for names in (self.series, self.of) if names)
 
     @property
+    def sums(self) -> tuple[str, ...]:
+        """The names on the metrics page of the sums of a histogram of tokens, which are kept for exact means."""
+        return _ending((name for name in self.series if name.endswith(PER_TOKEN)), "_sum")
+
+    @property
     def labels(self) -> tuple[str, ...]:
         """The labels that distinguish its series; rows that differ only in other labels are added up."""
         if self.kind in (MetricKind.QUANTILES, MetricKind.P99):
@@ -133,8 +138,7 @@ def wanted_labels(specs: Iterable[MetricSpec]) -> Mapping[str, tuple[str, ...]]:
     wanted: dict[str, dict[str, None]] = {}
     for spec in specs:
         if spec.kind is MetricKind.QUANTILES:
-            sums = _ending((name for name in spec.series if name.endswith(PER_TOKEN)), "_sum")
-            wanted.update({name: {} for name in sums if name not in wanted})
+            wanted.update({name: {} for name in spec.sums if name not in wanted})
         for position, names in enumerate(spec.samples):
             labels = () if position and spec.kind is MetricKind.RATIO else spec.labels
             for name in names:

@@ -22,7 +22,7 @@ from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.comparison.load_comparison import distinct_arms
 from servetop.reports.summary.recorded_run import recorded_run
 from servetop.reports.summary.replica_watches import replica_series
-from servetop.reports.summary.watch_rows import error_rate_reason, milliseconds
+from servetop.reports.summary.watch_rows import error_rate_reason, mean_ms, milliseconds
 from servetop.reports.summary.watch_summary import watch_summary
 
 _LATENCIES = {"ttft": "TTFT", "tpot": "TPOT", "itl": "ITL", "e2el": "E2EL", "queue": "time in the queue"}
@@ -153,6 +153,10 @@ def _histogram(each: _Measured | None, key: str) -> tuple[ExportedMetric | None,
 _Figure = Callable[[_Measured | None], float | None]
 
 
+def _itl_mean(each: _Measured | None) -> float | None:
+    return None if each is None else mean_ms(each.histograms.get("ITL"))
+
+
 def _watched(name: str) -> _Figure:
     return lambda each: None if each is None or each.watched is None else getattr(each.watched, name)
 
@@ -198,9 +202,8 @@ FIGURES: Mapping[str, _Figure] = {
     "prompt_throughput": _watched("prompt_throughput"),
     "error_rate": _watched("error_rate"),
     **{
-        key: _quantile(key) if key in QUANTILES else _watched(key)
+        key: _quantile(key) if key in QUANTILES else _itl_mean if key == "mean_itl_ms" else _watched(key)
         for key in (f"{of}_{name}_ms" for name in _LATENCIES for of in ("mean", "p50", "p90"))
-        if key != "mean_itl_ms"
     },
     "max_running": _server("max_running"),
     "max_waiting": _server("max_waiting"),

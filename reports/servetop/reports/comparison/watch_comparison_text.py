@@ -28,7 +28,6 @@ _LATENCY_ROWS: dict[str, tuple[str, _Format]] = {
     f"{of}_{key}_ms": (f"{name} {of}, ms", formats.in_full)
     for key, name in _NAMES.items()
     for of in ("mean", "p50", "p90")
-    if (key, of) != ("itl", "mean")
 }
 ROWS: dict[str, tuple[str, _Format]] = {
     "seconds": ("watched", _time),

@@ -20,7 +20,7 @@ from servetop.analysis.summary.summary_types import (
     statistic_keys,
 )
 
-VERSION = "1.15"
+VERSION = "1.16"
 """The major version changes when a key is removed or changes its meaning, the minor version when one is added."""
 _STATISTIC = rf"^(mean|median|std|p\d+(\.\d+)?)_({'|'.join((*METRICS, *REASONING_METRICS))})_ms$"
 _PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", types.NoneType: "null"}

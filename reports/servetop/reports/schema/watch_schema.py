@@ -8,7 +8,7 @@ from typing import Any
 from servetop.analysis.summary.watch_types import WatchSummary
 from servetop.reports.schema.summary_schema import object_schema
 
-VERSION = "1.3"
+VERSION = "1.4"
 """The major version changes when a key is removed or changes its meaning, the minor version when one is added."""
 
 

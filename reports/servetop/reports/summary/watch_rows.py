@@ -146,13 +146,19 @@ def latency_rows(summary: WatchSummary) -> list[list[str]]:
     watched = summary.watched
     if watched is None:
         return []
-    means = (watched.mean_ttft_ms, watched.mean_tpot_ms, None, watched.mean_e2el_ms, watched.mean_queue_ms)
     exported = {each.name: each for each in summary.engine_metrics or ()}
+    itl = mean_ms(exported.get("ITL"))
+    means = (watched.mean_ttft_ms, watched.mean_tpot_ms, itl, watched.mean_e2el_ms, watched.mean_queue_ms)
     rows = [
         [name, formats.in_full(mean), *_quantile_texts(exported.get(name))]
         for name, mean in zip(LATENCIES, means, strict=True)
     ]
     return [row for row in rows if any(text != formats.UNKNOWN for text in row[1:])]
+
+
+def mean_ms(metric: ExportedMetric | None) -> float | None:
+    """Return the mean of a histogram of seconds in milliseconds; None if it is not known."""
+    return None if metric is None or metric.mean is None else metric.mean * MS_PER_S
 
 
 def _quantile_texts(metric: ExportedMetric | None) -> list[str]:
