@@ -50,6 +50,13 @@ def test_it_stays_small(wheel: Path) -> None:
     assert wheel.stat().st_size <= MOST_BYTES, largest
 
 
+def test_each_licence_of_data_is_packed_once(wheel: Path) -> None:
+    with ZipFile(wheel) as files:
+        packed = Counter(Path(name).name for name in files.namelist() if "/LICENSE." in name)
+    named = {each.name for each in TOP.glob("*/servetop/**/data/LICENSE.*")}
+    assert packed == dict.fromkeys(named, 1)
+
+
 def test_a_second_build_has_the_same_bytes(wheel: Path, tmp_path: Path) -> None:
     assert build(tmp_path).read_bytes() == wheel.read_bytes()
 
