@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Python reads these before the tests can remove them: other modules, no assertions, other errors.
 unexport PYTHONHOME PYTHONPATH PYTHONOPTIMIZE PYTHONWARNINGS
 
-.PHONY: help demo audit-clients test test-slow slow-tests test-hostile test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate judge judge-watch judge-statements judge-rates judge-compare judge-cache judge-price judge-search judge-search-kills judge-search-curves judge-search-aiperf judge-search-vllm judge-reconcile judge-wild lock audit sbom bench bench-client bench-compare bench-export bench-exporter bench-memory bench-report bench-tui bench-watch bench-watch-cost bench-watch-days bench-watch-vllm sample picture options evidence schema site clean
+.PHONY: help demo audit-clients test test-slow slow-tests test-hostile test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate judge judge-watch judge-statements judge-rates judge-compare judge-cache judge-price judge-search judge-search-kills judge-search-noise judge-search-curves judge-search-aiperf judge-search-vllm judge-reconcile judge-wild lock audit sbom bench bench-client bench-compare bench-export bench-exporter bench-memory bench-report bench-tui bench-watch bench-watch-cost bench-watch-days bench-watch-vllm sample picture options evidence schema site clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -122,6 +122,9 @@ judge-search: .venv/.installed  ## judge searches of simulated servers with know
 
 judge-search-kills: .venv/.installed  ## kill searches at 120 drawn moments and resume them, and write docs/how-to/search.md (4 minutes; SEED: other arrivals and moments)
 	$(BIN)/python -m tests.judgement.judge_search_kills $(if $(SEED),--seed $(SEED),--report docs/how-to/search.md)
+
+judge-search-noise: .venv/.installed  ## judge searches of simulated servers whose speed varies, and write docs/how-to/search.md (12 minutes; SEEDS: other arrivals)
+	$(BIN)/python -m tests.judgement.judge_search_noise $(if $(SEEDS),--seeds $(SEEDS),--report docs/how-to/search.md)
 
 judge-search-curves: .venv/.installed  ## judge searches of 60 synthetic curves, and write docs/how-to/search.md (4 minutes; SEED: other requests)
 	$(BIN)/python -m tests.judgement.judge_search_curves $(if $(SEED),--seed $(SEED),--report docs/how-to/search.md)

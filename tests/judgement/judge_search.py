@@ -7,7 +7,7 @@ import json
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -69,13 +69,17 @@ def judge(
     server: int,
     seed: int,
     true: LargestLoad,
+    noise: float = 0.0,
     *,
     budget: float,
     precision: float = 0.05,
     prior: float | None = None,
 ) -> JudgedSearch:
-    """Search once; `budget` in seconds. The search expects its answer at `prior` times the largest load."""
-    case = draw_case(kind, server)
+    """Search once; `budget` in seconds. The search expects its answer at `prior` times the largest load.
+
+    `noise` is that of the server's speed.
+    """
+    case = replace(draw_case(kind, server), noise=noise)
     limits = SearchLimits(
         low=1.0 if case.concurrency else 0.1,
         high=1000.0,
@@ -94,15 +98,23 @@ def judge(
 def table(found: Sequence[JudgedSearch], coarse: Mapping[str, Sequence[JudgedSearch]] | None = None) -> list[str]:
     """Return the results as Markdown: a row for each kind and each sort of coarse searches, and all that missed."""
     coarse = coarse or {}
-    rows = [f"| {' | '.join(_HEAD)} |", "|---" * len(_HEAD) + "|"]
-    for kind in [*JUDGED, ""]:
-        rows += [_row(kind or "all", [each for each in found if kind in ("", each.kind)])]
-    rows += [_row(name, searches) for name, searches in coarse.items()]
-    missed = [_result(each) for each in found if not each.covers]
-    missed += [f"{_result(each)}, {name}" for name, searches in coarse.items() for each in searches if not each.covers]
-    if not missed:
-        return [*rows, "", "Every interval contains the largest load."]
-    return [*rows, "", "Searches whose interval does not contain the largest load:", "", *missed]
+    parts = {kind: [each for each in found if each.kind == kind] for kind in JUDGED}
+    return [*rows({**parts, "all": found, **coarse}), "", *misses({"": found, **coarse})]
+
+
+def rows(parts: Mapping[str, Sequence[JudgedSearch]]) -> list[str]:
+    """Return a Markdown table with a row for each part, by its name."""
+    head = [f"| {' | '.join(_HEAD)} |", "|---" * len(_HEAD) + "|"]
+    return head + [_row(name, searches) for name, searches in parts.items()]
+
+
+def misses(parts: Mapping[str, Sequence[JudgedSearch]]) -> list[str]:
+    """Return all searches whose interval misses the largest load, with the name of their part, or that none does."""
+    found = [(each, name) for name, searches in parts.items() for each in searches if not each.covers]
+    if not found:
+        return ["Every interval contains the largest load."]
+    lines = [f"{_result(each)}{f', {name}' if name else ''}" for each, name in found]
+    return ["Searches whose interval does not contain the largest load:", "", *lines]
 
 
 def _row(name: str, found: Sequence[JudgedSearch]) -> str:

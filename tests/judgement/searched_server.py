@@ -19,6 +19,7 @@ from servetop.simulator.predict.virtual_time import VirtualEngine
 from servetop.simulator.scheduling.build import build_scheduler
 from servetop.workload.stages.stage_draws import DrawSeeds
 from tests.judgement.constant_rates import ConstantRates
+from tests.judgement.uneven_clock import UnevenClock
 
 
 class Searchable(Protocol):
@@ -34,12 +35,16 @@ class Searchable(Protocol):
 
 
 class SearchedServer:
-    """One engine that serves requests at Poisson arrivals, or with a number of them in flight."""
+    """One engine that serves requests at Poisson arrivals, or with a number of them in flight.
 
-    def __init__(self, base: ConstantRates, *, seed: int, concurrency: bool = False) -> None:
+    `noise` is that of its speed: `UnevenClock`. Its requests have times of the engine, and all others are of the wall.
+    """
+
+    def __init__(self, base: ConstantRates, *, seed: int, concurrency: bool = False, noise: float = 0.0) -> None:
         draws = DrawSeeds(base.workload, seed=seed, sweep=True).next(StageConfig(request_rate=1.0, duration=1.0))
         self._requests = RequestStreams(base.workload, base.spec).of(draws)
         self._engine = VirtualEngine(build_scheduler(base.spec))
+        self._clock = UnevenClock(noise, seed=seed)
         self._random = random.Random(f"arrivals {seed}")
         self._closed = concurrency
         self._limit = 0
@@ -54,25 +59,26 @@ class SearchedServer:
         begin, end = self.now, self.now + seconds
         if self._closed:
             self._limit = round(load)
-            self._refill(begin)
+            self._refill(self._clock.engine_time(begin))
         else:
             at = begin + self._random.expovariate(load)
             while at < end:
-                self._engine.advance(at, self)
-                self._send(at)
+                arrival = self._clock.engine_time(at)
+                self._engine.advance(arrival, self)
+                self._send(arrival)
                 at += self._random.expovariate(load)
-        self._engine.advance(end, self)
+        self._engine.advance(self._clock.engine_time(end), self)
         self.now = end
         return Probe(load=load, begin=begin, end=end)
 
     def evidence(self, probes: Sequence[Probe], objectives: Sequence[LoadObjective]) -> Evidence:
         """Return what a recording would hold now."""
-        due, first, ended = _times(self._sent)
+        due, first, ended = self._times(self._sent)
         done = np.where(ended > self.now, math.nan, ended)
         counted, missed, sums, levels = [], [], [], []
         for objective in objectives:
             assert objective.limit is not None
-            values = _values(self._sent, objective.metric, now=self.now)
+            values = self._values(self._sent, objective.metric)
             known = ~np.isnan(values) if objective.metric == "tpot" else ~np.isnan(values) & (values > objective.limit)
             known |= ~np.isnan(done)
             if objective.metric == "ttft":
@@ -105,7 +111,29 @@ class SearchedServer:
 
     def values(self, objective: LoadObjective) -> FloatArray:
         """Return the objective's metric of all requests that ended; shape (requests,)."""
-        return _values(self._ended, objective.metric, now=self.now)
+        return self._values(self._ended, objective.metric)
+
+    def _times(self, sequences: Sequence[SimSequence]) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return when requests arrived, had their first token and ended, NaN for what has not happened."""
+        times = [
+            (
+                seq.arrival,
+                math.nan if seq.first_token_at is None else seq.first_token_at,
+                math.nan if seq.finished_at is None else seq.finished_at,
+            )
+            for seq in sequences
+        ]
+        due, first, ended = self._clock.wall_times(np.array(times, dtype=np.float64).reshape(-1, 3)).T
+        return due, first, ended
+
+    def _values(self, sequences: Sequence[SimSequence], metric: str) -> FloatArray:
+        """Return a metric of requests; of one in flight how long it has waited, or NaN for TPOT. Shape (requests,)."""
+        due, first, ended = self._times(sequences)
+        if metric == "tpot":
+            gaps = np.array([max(seq.output_tokens - 1, 1) for seq in sequences], dtype=np.float64)
+            return np.asarray((ended - first) / gaps)
+        at = first if metric == "ttft" else ended
+        return np.where(np.isnan(at), self.now, at) - due
 
     def _send(self, at: float) -> None:
         request = self._requests.take()
@@ -131,30 +159,6 @@ class SearchedServer:
 
     def on_refused(self, request: SimRequest, at: float) -> None:
         raise AssertionError("a search sends only requests that fit")
-
-
-def _times(sequences: Sequence[SimSequence]) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return when requests arrived, had their first token and ended, in seconds, NaN for what has not happened."""
-    times = [
-        (
-            seq.arrival,
-            math.nan if seq.first_token_at is None else seq.first_token_at,
-            math.nan if seq.finished_at is None else seq.finished_at,
-        )
-        for seq in sequences
-    ]
-    due, first, ended = np.array(times, dtype=np.float64).reshape(-1, 3).T
-    return due, first, ended
-
-
-def _values(sequences: Sequence[SimSequence], metric: str, *, now: float) -> FloatArray:
-    """Return a metric of requests; of one in flight how long it has waited, or NaN for TPOT. Shape (requests,)."""
-    due, first, ended = _times(sequences)
-    if metric == "tpot":
-        gaps = np.array([max(seq.output_tokens - 1, 1) for seq in sequences], dtype=np.float64)
-        return np.asarray((ended - first) / gaps)
-    at = first if metric == "ttft" else ended
-    return np.where(np.isnan(at), now, at) - due
 
 
 def searched(server: Searchable, plan: SearchPlan, objectives: Sequence[LoadObjective]) -> Evidence:

@@ -75,10 +75,12 @@ class SearchedCase:
     base: ConstantRates
     objective: LoadObjective
     concurrency: bool = False
+    noise: float = 0.0
+    """Of the engine's speed: standard deviation of the logarithm of a factor for each block of time."""
 
     def server(self, seed: int) -> SearchedServer:
         """The server with arrivals and requests of its own."""
-        return SearchedServer(self.base, seed=seed, concurrency=self.concurrency)
+        return SearchedServer(self.base, seed=seed, concurrency=self.concurrency, noise=self.noise)
 
     def keeps(self, load: float, *, before: Sequence[float] = ()) -> bool:
         """Whether long runs at a load keep the objective, and their queue does not grow.
