@@ -43,3 +43,26 @@ def test_buckets_with_other_bounds_and_other_engines_are_not_added_up() -> None:
     sglang = EngineFacts(name="sglang", title="SGLang")
     assert fleet_latencies([(VLLM, series(buckets)), (sglang, series(buckets))]) is None
     assert fleet_latencies([]) is None
+
+
+def tokens(seconds: float, count: float, *, with_sum: bool = True) -> ScrapeHistory:
+    """The ITL of a server: `count` output tokens that took so many seconds in all."""
+    name = "vllm:inter_token_latency_seconds"
+    grown = {f"{name}_bucket{{le={bound}}}": count for bound in ("0.1", "+Inf")}
+    grown |= {f"{name}_sum": seconds} if with_sum else {}
+    history = ScrapeHistory()
+    history.extend(
+        SeriesScrape(at=at, names="\n".join(grown), numbers=pack_numbers([at * each for each in grown.values()]))
+        for at in (1.0, 2.0)
+    )
+    return history
+
+
+def test_the_mean_is_that_of_all_tokens_if_all_servers_have_their_sums() -> None:
+    both = fleet_latencies([(VLLM, tokens(3.0, 100.0)), (VLLM, tokens(5.0, 300.0))])
+    assert both is not None
+    assert both[0].name == "ITL"
+    assert both[0].mean == pytest.approx(8.0 / 400)
+    one = fleet_latencies([(VLLM, tokens(3.0, 100.0)), (VLLM, tokens(5.0, 300.0, with_sum=False))])
+    assert one is not None
+    assert one[0].mean is None, "the mean of some servers is not that of all"

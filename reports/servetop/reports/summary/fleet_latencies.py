@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from servetop.analysis.exported.exported_summary import ExportedMetric, summary_of
+from servetop.analysis.exported.histogram_mean import histogram_mean
 from servetop.analysis.exported.metric_spec import BOUND, MetricKind, MetricSpec
 from servetop.analysis.exported.metric_values import Periods, metric_values, whole_period
 from servetop.analysis.exported.scrape_history import ScrapeHistory, SeriesName
@@ -20,7 +21,7 @@ _Counts = Mapping[SeriesName, float]
 def fleet_latencies(
     servers: Iterable[tuple[EngineFacts | None, ScrapeHistory]],
 ) -> tuple[ExportedMetric, ...] | None:
-    """Return p50 and p90 of each latency over all servers; None if no server exports one.
+    """Return p50, p90 and, if all sums are known, the mean of each latency over all servers; None if none exports one.
 
     A latency of which the servers have buckets with other bounds is left out, and so are all of different engines.
     """
@@ -56,8 +57,16 @@ def _merged(spec: MetricSpec, counts: Sequence[_Counts]) -> list[ExportedMetric]
     sums: dict[SeriesName, float] = {}
     for each in counts:
         for column, grown in each.items():
-            if column.name in names:
+            if column.name in names or column.name in spec.sums:
                 sums[column] = sums.get(column, 0.0) + np.nan_to_num(grown)
     increases = np.array([list(sums.values())])
     together = Periods(columns=list(sums), increases=increases, newest=increases, seconds=np.ones(1))
-    return [summary_of(value) for value in metric_values([spec], together)]
+    mean = histogram_mean(spec, together) if _all_have_sums(spec, counts) else None
+    return [summary_of(value, mean=mean) for value in metric_values([spec], together)]
+
+
+def _all_have_sums(spec: MetricSpec, counts: Sequence[_Counts]) -> bool:
+    """Whether all servers that have the histogram have its sum; older recordings have none."""
+    found = [{column.name for column in each} for each in counts]
+    names = {name for series in spec.samples for name in series}
+    return all(each.intersection(spec.sums) for each in found if each & names)
