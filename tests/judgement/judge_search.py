@@ -156,15 +156,22 @@ def truths(servers: Sequence[int]) -> None:
             TRUTHS.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
 
 
-def main() -> None:
-    """Print the table of searches on stored servers."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--servers", type=int, nargs="+", default=[21, 22])
-    parser.add_argument("--seeds", type=int, nargs="+", default=[201, 202, 203])
-    parser.add_argument("--minutes", type=float, default=20.0, help="budget of a search")
+def options_of(
+    description: str | None, *, servers: Sequence[int], seeds: Sequence[int], minutes: float
+) -> argparse.Namespace:
+    """Parse the command line of a judgement of searches, with these defaults."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--servers", type=int, nargs="+", default=servers)
+    parser.add_argument("--seeds", type=int, nargs="+", default=seeds)
+    parser.add_argument("--minutes", type=float, default=minutes, help="budget of a search")
     parser.add_argument("--truth", action="store_true", help="compute the largest loads of the servers instead")
     parser.add_argument("--report", type=Path, help="a page into which the table is written")
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Print the table of searches on stored servers."""
+    options = options_of(__doc__, servers=(21, 22), seeds=(201, 202, 203), minutes=20.0)
     if options.truth:
         truths(options.servers)
         return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -11,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from tests.judgement.curve_server import NOISES
-from tests.judgement.judge_search import JUDGED, JudgedSearch, judge, largest_loads, misses, rows
+from tests.judgement.judge_search import JUDGED, JudgedSearch, judge, largest_loads, misses, options_of, rows
 from tests.judgement.report_page import say, write_between_marks
 from tests.judgement.searched_servers import LargestLoad, SearchedCase, draw_case
 
@@ -68,13 +67,7 @@ def _largest(kind: str, server: int, noise: float) -> list[float]:
 
 def main() -> None:
     """Print the table of searches on stored servers."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--servers", type=int, nargs="+", default=SERVERS)
-    parser.add_argument("--seeds", type=int, nargs="+", default=_SEEDS)
-    parser.add_argument("--minutes", type=float, default=_MINUTES, help="budget of a search")
-    parser.add_argument("--truth", action="store_true", help="compute the largest loads of the servers instead")
-    parser.add_argument("--report", type=Path, help="a page into which the table is written")
-    options = parser.parse_args()
+    options = options_of(__doc__, servers=SERVERS, seeds=_SEEDS, minutes=_MINUTES)
     if options.truth:
         truths(options.servers)
         return

@@ -46,7 +46,7 @@ def test_buckets_with_other_bounds_and_other_engines_are_not_added_up() -> None:
 
 
 def tokens(seconds: float, count: float, *, with_sum: bool = True) -> ScrapeHistory:
-    """The ITL of a server: `count` output tokens that took so many seconds in all."""
+    """The histogram of ITL of a server: `count` observations, `seconds` in all."""
     name = "vllm:inter_token_latency_seconds"
     grown = {f"{name}_bucket{{le={bound}}}": count for bound in ("0.1", "+Inf")}
     grown |= {f"{name}_sum": seconds} if with_sum else {}

@@ -32,7 +32,7 @@ def test_a_latency_is_slow_for_as_long_however_rare_the_pages_are(tmp_path: Path
 
 @pytest.mark.parametrize(("quantile", "limit"), [("p50", 750), ("p90", 950), ("p95", 975), ("p99", 995)])
 def test_a_quantile_is_interpolated_in_its_bucket(tmp_path: Path, quantile: str, limit: int) -> None:
-    """From second 110 on all requests take from 0.5 to 1 s."""
+    """In all ten seconds from second 110 on, requests take between 0.5 and 1 s."""
     path = watch_of_pages(tmp_path / "watch.servetop", every=1.0, seconds=200.0, slow_from=103.0)
     assert judged(path, f"ttft_{quantile}<={limit}ms") == ThresholdResult()
     assert judged(path, f"{quantile}_ttft_ms<={limit - 5}").broken

@@ -29,12 +29,12 @@ LOAD_COLUMNS = ("in_flight", "queued", "stage", "request_rate", "max_concurrency
 """Values at the end of a tick; NaN if unknown."""
 
 COUNT_GETTERS = {**{name: attrgetter(name) for name in CLIENT_COLUMNS}, "first_tokens": attrgetter("ttft.count")}
-"""What reads each column of counts from a `ClientTick`."""
+"""Getters of the columns of counts, from a `ClientTick`."""
 VALUE_GETTERS = {
     **{name: attrgetter(f"gauges.{name}") for name in LOAD_COLUMNS},
     **{name: attrgetter(name) for name in OBJECTIVE_COLUMNS},
 }
-"""What reads each column of which a value may be None."""
+"""Getters of the columns whose values may be None."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
