@@ -17,7 +17,7 @@ from servetop.core.merged.merged_sample import MergedSample
 from servetop.core.merged.sample_rows import SampleRow, SampleRows, last_sample
 from servetop.core.merged.tick_rows import MergedTick, TickRow, TickRows
 from servetop.core.tick import TICK_SECONDS, ClientTick, Tick
-from servetop.tui.state.fleet_state import JUDGED_OF_MANY, JUDGED_TICKS, MANY, FleetState
+from servetop.tui.state.fleet_state import FleetState, judged_ticks
 from servetop.tui.state.fleet_table import fleet_rows
 
 FACTS = EngineFacts(name="vllm", title="vLLM", version="0.11.0", model="tiny", max_num_seqs=16)
@@ -283,8 +283,9 @@ def test_the_states_alone_are_those_of_the_rows() -> None:
             assert repr(states[number]) == repr(without)  # NaN is not equal to itself
 
 
-@pytest.mark.parametrize(("servers", "together"), [(2, JUDGED_TICKS), (MANY, JUDGED_OF_MANY)])
+@pytest.mark.parametrize(("servers", "together"), [(2, 4), (7, 4), (8, 8), (19, 8), (20, 12)])
 def test_more_ticks_of_many_servers_are_judged_together(servers: int, together: int) -> None:
+    assert judged_ticks(servers) == together
     state, judged = FleetState(), []
     changes = [change(number, 0.1, ReplicaState.ATTACHED) for number in range(servers)]
     for index in range(2 * together):

@@ -19,7 +19,6 @@ from servetop.analysis.fleet.slower_servers import (
     PacedServer,
     SlowerServers,
     slower_factors,
-    slower_now,
     slower_text,
 )
 from servetop.analysis.fleet.token_times import TokenPace, TokenTimes
@@ -82,6 +81,10 @@ def named(servers: Sequence[PacedServer]) -> dict[int, list[float]]:
         for each, row in zip(servers, found, strict=True)
         if (row > 0).any()
     }
+
+
+def slower_now(servers: Sequence[PacedServer], at: float) -> dict[int, tuple[float, float]]:
+    return SlowerServers().now(servers, at)
 
 
 def always(load: Load) -> list[Load]:
@@ -214,6 +217,29 @@ def test_servers_that_are_followed_have_the_begin_of_all_times_searched_at_once(
         assert followed[-1] == slower_now(servers, at), at
         slower += len(followed[-1])
     assert slower >= 1
+
+
+def test_the_begin_stays_the_same_at_every_time_of_judgement() -> None:
+    slow = from_second(12, Load(per_token=3 * STEP, prompt_tokens=300))
+    servers = [server(number, each) for number, each in enumerate([always(Load()), slow, always(Load())])]
+    alike, begins = SlowerServers(), set()
+    for at in np.arange(14.0, SECONDS, 0.75):
+        now = alike.now(servers, float(at))
+        assert now == slower_now(servers, float(at))
+        begins |= {since for _, since in now.values()}
+    (begin,) = begins
+    assert 12 <= begin <= 16
+
+
+def test_a_begin_longer_ago_than_is_searched_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slower_servers, "LOOKBACK", 10.0)
+    slow = from_second(5, Load(per_token=3 * STEP, prompt_tokens=300))
+    servers = [server(number, each) for number, each in enumerate([always(Load()), slow, always(Load())])]
+    alike = SlowerServers()
+    since = {at: alike.now(servers, at)[1][1] for at in (10.0, 14.0, 18.0, 22.0)}
+    assert since[10.0] == since[14.0] < 10
+    assert math.isnan(since[22.0])
+    assert math.isnan(slower_now(servers, 22.0)[1][1])
 
 
 def test_what_was_compared_before_is_not_compared_again() -> None:

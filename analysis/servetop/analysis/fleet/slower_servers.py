@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,51 +49,56 @@ class PacedServer:
         return self.times.pace(grid, self.history)
 
 
-def slower_now(servers: Sequence[PacedServer], at: float) -> dict[int, tuple[float, float]]:
-    """Return the servers that are slower at a time, each with the factor, and since when: NaN if that is long ago."""
-    few = slower_factors(servers, at - np.arange(KEPT + 1, -0.5, -1.0) * STEP)
-    if not few.size or not (few[:, -1] > 0).any():
-        return {}
-    grid = _grid_until(at)
-    factors = slower_factors(servers, grid)
-    return {
-        each.number: (float(row[-1]), _since(row, grid))
-        for each, row in zip(servers, factors, strict=True)
-        if row[-1] > 0
-    }
-
-
 class SlowerServers:
-    """Which servers are slower at one time after the other: the begin is searched only in the time since the last."""
+    """Which servers are slower at one time after the other: the begin is searched only in the time since the last.
+
+    Begins are whole seconds, so that they stay the same at every time of judgement.
+    """
 
     def __init__(self) -> None:
-        self._at = math.nan
-        self._found: dict[int, tuple[float, float]] = {}
+        self._until = math.nan
+        """The time up to which begins were searched."""
+        self._since: dict[int, float] = {}
 
     def now(self, servers: Sequence[PacedServer], at: float) -> dict[int, tuple[float, float]]:
-        """Return what `slower_now` does."""
-        steps = (at - self._at) / STEP
-        found = None
-        if 0 < steps <= _MOST_STEPS and steps.is_integer():  # the same times are compared as before
-            found = self._continued(servers, at, steps=int(steps))
-        self._at, self._found = at, slower_now(servers, at) if found is None else found
-        return self._found
+        """Return the servers that are slower at a time, each with the factor, and since when: NaN if that is long ago.
 
-    def _continued(
-        self, servers: Sequence[PacedServer], at: float, *, steps: int
-    ) -> dict[int, tuple[float, float]] | None:
-        """Return the same from what was found before; None if that does not suffice."""
-        grid = at - np.arange(steps + KEPT + 1, -0.5, -1.0) * STEP
-        oldest, found = float(_grid_until(at)[0]), dict[int, tuple[float, float]]()
-        for each, row in zip(servers, slower_factors(servers, grid), strict=True):
-            if not row[-1] > 0:
+        What is returned depends on the time alone, not on the times before.
+        """
+        until = at // STEP * STEP
+        factors = slower_factors(servers, _grid(at, KEPT + 1))[:, -1] if servers else np.zeros(0)
+        slow = {each.number: float(factor) for each, factor in zip(servers, factors, strict=True) if factor > 0}
+        steps = (until - self._until) / STEP
+        since = None
+        if slow and 0 <= steps <= _MOST_STEPS:
+            since = self._begins(servers, slow, _grid(until, int(steps) + KEPT + 1), skipped=KEPT + 1)
+        if slow and since is None:
+            since = self._begins(servers, slow, _grid(until, int(min(LOOKBACK + KEPT + 1, until) // STEP)))
+        self._until, self._since = until, since or {}
+        oldest = until - LOOKBACK
+        return {
+            number: (factor, begin if (begin := self._since.get(number, math.nan)) >= oldest else math.nan)
+            for number, factor in slow.items()
+        }
+
+    def _begins(
+        self, servers: Sequence[PacedServer], slow: Collection[int], grid: FloatArray, *, skipped: int = 0
+    ) -> dict[int, float] | None:
+        """Return the last times at which slow servers were not; None if one began before and it is not known when.
+
+        Shape of `grid`: (times,); the first `skipped` of them are compared for the others.
+        """
+        found = {}
+        for each, row in zip(servers, slower_factors(servers, grid)[:, skipped:], strict=True):
+            if each.number not in slow:
                 continue
-            since = _since(row[KEPT + 1 :], grid[KEPT + 1 :])
-            if math.isnan(since):
-                if each.number not in self._found:
-                    return None
-                since = self._found[each.number][1]
-            found[each.number] = float(row[-1]), max(since, oldest)
+            calm = np.flatnonzero(row <= 0)
+            if calm.size:
+                found[each.number] = float(grid[skipped + calm[-1]])
+            elif each.number in self._since:
+                found[each.number] = self._since[each.number]
+            else:
+                return None
         return found
 
 
@@ -136,15 +141,9 @@ def _factors_of_alike(servers: Sequence[PacedServer], grid: FloatArray) -> Float
     return np.where(found, table.seconds / usual, 0.0)
 
 
-def _grid_until(at: float) -> FloatArray:
-    """Return the times up to `at` in which the begin is searched, STEP apart."""
-    return at - np.arange(min(LOOKBACK, max(at, STEP)) // STEP, -0.5, -1.0) * STEP
-
-
-def _since(factors: FloatArray, grid: FloatArray) -> float:
-    """Return when the last times at which a server is slower began; NaN if all are."""
-    calm = np.flatnonzero(factors <= 0)
-    return float(grid[calm[-1]]) if calm.size else math.nan
+def _grid(until: float, steps: int) -> FloatArray:
+    """Return times up to `until`, STEP apart; shape (steps + 1,)."""
+    return until - np.arange(steps, -0.5, -1.0) * STEP
 
 
 def slower_text(factor: float) -> str:

@@ -19,11 +19,11 @@ from servetop.core.merged.sample_rows import SampleRows
 from servetop.core.merged.tick_rows import TickRows
 from servetop.tui.state.judged_replica import JudgedReplica
 
-JUDGED_TICKS = 8
-"""Ticks that are judged together while a watch is live: two seconds, as judging one costs as much as judging some."""
-MANY = 20
-"""Servers from which on three seconds are judged together."""
-JUDGED_OF_MANY = 12
+_JUDGED_TICKS = ((8, 4), (20, 8))
+"""Servers below which so many ticks are judged together while a watch is live, as judging one costs as much as judging
+some: of few servers one second, then two, ..."""
+_JUDGED_OF_MANY = 12
+"""... and of more three."""
 LIVE_TICKS = 2400
 """Ticks of each server that stay in memory at least while a watch is live: ten minutes."""
 
@@ -83,6 +83,11 @@ def _verdict_of(rows: Sequence[ReplicaRow]) -> Bottleneck:
             return _VERDICTS.get(worst.kind, Bottleneck.SERVING)
 
 
+def judged_ticks(servers: int) -> int:
+    """Return how many ticks of some servers are judged together while a watch is live."""
+    return next((ticks for below, ticks in _JUDGED_TICKS if servers < below), _JUDGED_OF_MANY)
+
+
 class FleetState:
     """All servers that a watch has listed, by number."""
 
@@ -113,8 +118,7 @@ class FleetState:
             if number not in self._replicas:
                 self._replicas[number] = JudgedReplica(number, keep=self._keep)
             self._replicas[number].add(samples.get(number, ()), changes.get(number, ()), series.get(number, ()))
-        together = JUDGED_TICKS if len(self._replicas) < MANY else JUDGED_OF_MANY
-        if len(self._pending) >= together or update.end is not None:
+        if len(self._pending) >= judged_ticks(len(self._replicas)) or update.end is not None:
             self._judge()
 
     def _judge(self) -> None:
