@@ -20,8 +20,8 @@ from servetop.core.merged.tick_rows import TickRows
 from servetop.tui.state.judged_replica import JudgedReplica
 
 _JUDGED_TICKS = ((8, 4), (20, 8))
-"""Servers below which so many ticks are judged together while a watch is live, as judging one costs as much as judging
-some: of few servers one second, then two, ..."""
+"""Below each number of servers, the ticks that are judged together while a watch is live: judging one costs as much as
+judging some, so of few servers it is one second, then two, ..."""
 _JUDGED_OF_MANY = 12
 """... and of more three."""
 LIVE_TICKS = 2400
