@@ -52,9 +52,11 @@ KINDS = {
     "slowed 1.6 times": Kind(factor=1.6, loads=(0.15, 0.7)),
     "slowed 2 times": Kind(factor=2.0, loads=(0.15, 0.7)),
     "slowed 4 times": Kind(factor=4.0, loads=(0.15, 0.7)),
+    "slowed 2 times, overloaded": Kind(factor=2.0, loads=(1.1, 1.9)),
     "equal": Kind(),
     "six equal": Kind(shares=(1.0,) * 6),
     "unequal loads": Kind(loads=(0.2, 0.6), shares=(0.5, 1.0, 1.6)),
+    "one overloaded": Kind(loads=(0.5, 0.8), shares=(1.0, 2.0, 1.0)),
 }
 
 

@@ -12,7 +12,6 @@ from servetop.analysis.live_stats import watched_stats
 from servetop.core.events import ReplicaSample, RunEnd
 from servetop.core.interfaces.replica_change import ReplicaChange, ReplicaState, facts_text
 from servetop.core.interfaces.run_source import EngineFacts, RunUpdate
-from servetop.core.interfaces.series_scrape import SeriesScrape, pack_numbers
 from servetop.core.merged.merged_sample import MergedSample
 from servetop.core.merged.sample_rows import SampleRow, SampleRows, last_sample
 from servetop.core.merged.tick_rows import MergedTick, TickRow, TickRows
@@ -190,58 +189,6 @@ def test_the_verdict_of_all_is_that_of_the_worst_with_the_state_of_each() -> Non
     assert state.at(15.0).verdict.line.startswith("serving: 3 of 3 serve")
     assert state.at(35.0).verdict.line.startswith("KV-bound: 3 of 3 serve; gpu0 KV-bound since 0:")
     assert state.at(45.0).verdict.line.startswith("no response: 2 of 3 serve; gpu1 no response since 0:40")
-
-
-def token_series(number: int, *, per_token: float) -> list[SeriesScrape]:
-    """The times between tokens of one request at a time, which are longer from FULL_FROM on."""
-    found, tokens = [], 0.0
-    for second in range(1, SECONDS):
-        tokens += 1 / (per_token if second > FULL_FROM else 0.01)
-        values = {
-            "vllm:inter_token_latency_seconds_sum": float(second),
-            "vllm:inter_token_latency_seconds_bucket{le=+Inf}": tokens,
-        }
-        names = "\n".join(values) if second == 1 else None
-        at = second + 0.1 * number
-        found.append(SeriesScrape(at=at, names=names, numbers=pack_numbers(values.values()), replica=number))
-    return found
-
-
-def test_a_server_that_becomes_slower_is_named_with_how_much_live_as_later() -> None:
-    samples = [
-        dataclasses.replace(sample(number, second + 0.1 * number), kv_usage=0.3, waiting=0.0, running=1.0)
-        for second in range(1, SECONDS)
-        for number in range(3)
-    ]
-    changes = [change(number, 0.5, ReplicaState.ATTACHED) for number in range(3)]
-    series = [row for number in range(3) for row in token_series(number, per_token=0.04 if number == 1 else 0.01)]
-    later = [
-        RunUpdate(
-            ticks=[Tick(client=ClientTick(index=4 * second + part)) for part in range(4)],
-            replica_samples=[each for each in samples if second <= each.scrape_end < second + 1],
-            engine_series=[each for each in series if second <= each.at < second + 1],
-            replica_changes=changes if not second else [],
-        )
-        for second in range(SECONDS)
-    ]
-    at_once = RunUpdate(
-        ticks=[tick for each in later for tick in each.ticks],
-        replica_samples=[row for each in later for row in each.replica_samples],
-        engine_series=[row for each in later for row in each.engine_series],
-        replica_changes=changes,
-    )
-    for state in (folded([at_once]), folded(later)):
-        assert {row.kind for row in state.at(19.0).rows} == {ReplicaClass.SERVING}
-        frame = state.at(25.0)
-        first, *others = frame.rows
-        assert (first.name, first.kind, first.state) == ("gpu1", ReplicaClass.SLOW, "slower than the others")
-        assert first.detail == first.slower == "4.0 × their time per output token"
-        assert {row.kind for row in others} == {ReplicaClass.SERVING}
-        assert frame.verdict.bottleneck == "slower than the others"
-        assert frame.line.startswith("3 of 3 serve; gpu1 slower than the others since 0:2")
-        shown = ["".join(text for text, _ in row) for row in fleet_rows(frame, 200)][3]
-        assert shown.startswith("  gpu1    slower since 0:2")
-        assert shown.endswith("slower than the others: 4.0 × their time per output token")
 
 
 def test_a_server_whose_health_page_says_503_drains_until_it_says_200_or_its_metrics_end() -> None:

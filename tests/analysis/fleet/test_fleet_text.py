@@ -74,6 +74,14 @@ def test_a_slower_server_is_named_with_the_factor() -> None:
     )
 
 
+def test_a_slower_server_with_another_trouble_is_named_with_both() -> None:
+    slower = "2.0 × their time per output token"
+    full = replace(SERVING, kind=ReplicaClass.SATURATED, state="batch-bound", since=41.0, slower=slower)
+    restarted = replace(full, kind=ReplicaClass.RESTARTED, state="serving", restarted_at=63.0)
+    assert fleet_line([full]) == f"1 of 1 serve; gpu6 batch-bound since 0:41, slower than the others ({slower})"
+    assert fleet_line([restarted]) == f"1 of 1 serve; gpu6 restarted at 1:03, slower than the others ({slower})"
+
+
 def test_a_server_that_is_not_listed_any_more_does_not_count() -> None:
     assert fleet_line([replace(DEAD, kind=ReplicaClass.REMOVED), SERVING]) == "1 of 1 serve"
 

@@ -18,7 +18,8 @@ from servetop.reports.summary.replica_watches import fleet_headline
 from servetop.reports.summary.watch_rows import server_remarks
 from servetop.reports.summary.watch_summary import watch_summary
 from tests.tui import canned_fleet
-from tests.tui.test_fleet_state import FACTS, FULL_FROM, SECONDS, change, sample, token_series
+from tests.tui.test_fleet_state import FACTS, FULL_FROM, SECONDS, change, sample
+from tests.tui.test_slower_replica import token_series
 
 
 def recorded(path: Path) -> Path:

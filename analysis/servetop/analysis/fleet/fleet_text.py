@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from servetop.analysis.fleet.replica_row import ReplicaClass, ReplicaRow
+from servetop.analysis.fleet.slower_servers import SLOWER
 from servetop.core.interfaces.run_source import EngineFacts
 from servetop.core.text import formats
 
@@ -48,10 +49,12 @@ def _state(row: ReplicaRow) -> str:
 
 
 def _since(row: ReplicaRow) -> str:
-    if row.kind is ReplicaClass.RESTARTED and row.restarted_at is not None:
-        return f" at {formats.clock(row.restarted_at)}"
     since = "" if math.isnan(row.since) else f" since {formats.clock(row.since)}"
-    return f"{since} ({row.slower})" if row.kind is ReplicaClass.SLOW else since
+    if row.kind is ReplicaClass.SLOW:
+        return f"{since} ({row.slower})"
+    if row.kind is ReplicaClass.RESTARTED and row.restarted_at is not None:
+        since = f" at {formats.clock(row.restarted_at)}"
+    return f"{since}, {SLOWER} ({row.slower})" if row.slower else since
 
 
 def _many(rows: Sequence[ReplicaRow]) -> str:

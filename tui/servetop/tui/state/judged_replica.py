@@ -226,9 +226,11 @@ def _among_others(row: ReplicaRow, *, differs: str, slower: tuple[float, float] 
     """Return the row of a server that responds with what is not as at the others."""
     kind = class_among(row.kind, slower=slower is not None, differs=bool(differs))
     row = replace(row, kind=kind, differs=differs, slower="" if slower is None else slower_text(slower[0]))
-    if slower is None or kind is not ReplicaClass.SLOW:
+    if slower is None:
         return row
-    return replace(row, state=SLOWER, since=slower[1], detail=row.slower)
+    if kind is ReplicaClass.SLOW:
+        return replace(row, state=SLOWER, since=slower[1], detail=row.slower)
+    return replace(row, detail=", ".join(filter(None, (row.detail, f"{SLOWER}: {row.slower}"))))
 
 
 def _detail(change: ReplicaChange | None, verdict: Diagnosis, kind: ReplicaClass) -> str:
