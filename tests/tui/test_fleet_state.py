@@ -16,7 +16,7 @@ from servetop.core.merged.merged_sample import MergedSample
 from servetop.core.merged.sample_rows import SampleRow, SampleRows, last_sample
 from servetop.core.merged.tick_rows import MergedTick, TickRow, TickRows
 from servetop.core.tick import TICK_SECONDS, ClientTick, Tick
-from servetop.tui.state.fleet_state import FleetState, judged_ticks
+from servetop.tui.state.fleet_state import FleetFrame, FleetState, judged_ticks
 from servetop.tui.state.fleet_table import fleet_rows
 
 FACTS = EngineFacts(name="vllm", title="vLLM", version="0.11.0", model="tiny", max_num_seqs=16)
@@ -189,6 +189,14 @@ def test_the_verdict_of_all_is_that_of_the_worst_with_the_state_of_each() -> Non
     assert state.at(15.0).verdict.line.startswith("serving: 3 of 3 serve")
     assert state.at(35.0).verdict.line.startswith("KV-bound: 3 of 3 serve; gpu0 KV-bound since 0:")
     assert state.at(45.0).verdict.line.startswith("no response: 2 of 3 serve; gpu1 no response since 0:40")
+
+
+def test_a_server_that_was_restarted_hides_no_trouble_of_another_one() -> None:
+    full, *others = folded(updates(1.0)).at(35.0).rows
+    restarted = [dataclasses.replace(row, kind=ReplicaClass.RESTARTED, restarted_at=30.0) for row in others]
+    frame = FleetFrame(at=35.0, rows=(*restarted, full))
+    assert frame.verdict.line.startswith("KV-bound: 3 of 3 serve; gpu")
+    assert FleetFrame(at=35.0, rows=tuple(restarted)).verdict.line.startswith("serving: 2 of 2 serve; gpu")
 
 
 def test_a_server_whose_health_page_says_503_drains_until_it_says_200_or_its_metrics_end() -> None:

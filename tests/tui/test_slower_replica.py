@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from servetop.analysis.fleet.replica_row import ReplicaClass
+from servetop.analysis.fleet.replica_row import ReplicaClass, ReplicaRow
 from servetop.core.interfaces.replica_change import ReplicaState
 from servetop.core.interfaces.run_source import RunUpdate
 from servetop.core.interfaces.series_scrape import SeriesScrape, pack_numbers
@@ -65,20 +65,36 @@ def test_a_server_that_becomes_slower_is_named_with_how_much_live_as_later() -> 
         assert shown.endswith("slower than the others: 4.0 × their time per output token")
 
 
-def test_a_slower_server_in_which_requests_wait_has_both_in_its_details() -> None:
-    changes = [change(number, 0.5, ReplicaState.ATTACHED) for number in range(3)]
-    full = RunUpdate(
+def slow_with(*, running: float, waiting: float) -> ReplicaRow:
+    """The row of a slower server with these requests, while each of the others has one."""
+    samples = [
+        dataclasses.replace(
+            sample(number, second + 0.1 * number),
+            kv_usage=0.3,
+            running=running if number == 1 else 1.0,
+            waiting=waiting if number == 1 else 0.0,
+        )
+        for second in range(1, SECONDS)
+        for number in range(3)
+    ]
+    update = RunUpdate(
         ticks=[Tick(client=ClientTick(index=index)) for index in range(4 * SECONDS)],
-        replica_samples=[
-            dataclasses.replace(
-                sample(number, second + 0.1 * number), kv_usage=0.3, running=1.0, waiting=30.0 if number == 1 else 0.0
-            )
-            for second in range(1, SECONDS)
-            for number in range(3)
-        ],
+        replica_samples=samples,
         engine_series=[row for n in range(3) for row in token_series(n, per_token=0.04 if n == 1 else 0.01)],
-        replica_changes=changes,
+        replica_changes=[change(number, 0.5, ReplicaState.ATTACHED) for number in range(3)],
     )
-    first, *_ = folded([full]).at(30.0).rows
-    assert (first.name, first.kind) == ("gpu1", ReplicaClass.QUEUE)
-    assert first.detail.endswith(", slower than the others: 4.0 × their time per output token")
+    (row,) = (each for each in folded([update]).at(30.0).rows if each.name == "gpu1")
+    return row
+
+
+def test_a_slower_server_in_which_requests_wait_has_both_in_its_details() -> None:
+    row = slow_with(running=1.0, waiting=30.0)
+    assert row.kind is ReplicaClass.QUEUE
+    assert row.detail.endswith(", slower than the others: 4.0 × their time per output token")
+
+
+def test_a_server_that_is_idle_since_it_was_slower_is_idle() -> None:
+    row = slow_with(running=0.0, waiting=0.0)
+    assert row.kind is ReplicaClass.IDLE
+    assert row.slower == ""
+    assert "slower" not in row.detail

@@ -67,10 +67,14 @@ class FleetFrame:
 
 
 def _verdict_of(rows: Sequence[ReplicaRow]) -> Bottleneck:
-    """Return the verdict of the server that hurts most; servers that only differ count as what they do."""
-    worst = rows[0] if rows else None
-    if worst is None:
+    """Return the verdict of the server that hurts most; servers that only differ count as what they do.
+
+    One that was restarted hurts less than any that is in trouble now.
+    """
+    if not rows:
         return Bottleneck.STARTING
+    troubled = (row for row in rows if row.kind <= ReplicaClass.SLOW and row.kind is not ReplicaClass.RESTARTED)
+    worst = next(troubled, rows[0])
     states = {row.state for row in rows}
     match worst.kind:
         case ReplicaClass.DEAD:

@@ -224,6 +224,7 @@ class JudgedReplica:
 
 def _among_others(row: ReplicaRow, *, differs: str, slower: tuple[float, float] | None) -> ReplicaRow:
     """Return the row of a server that responds with what is not as at the others."""
+    slower = None if row.kind is ReplicaClass.IDLE else slower  # it was slower in the last seconds
     kind = class_among(row.kind, slower=slower is not None, differs=bool(differs))
     row = replace(row, kind=kind, differs=differs, slower="" if slower is None else slower_text(slower[0]))
     if slower is None:
